@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "FlowOption",
             "MasterOption",
             "PartitionOption",
+            "ROWS_SHOWN",
             "TasksOption",
             "TopicsOption",
             "capped_errors",

@@ -17,6 +17,7 @@ from .flow_options import MasterOption as MasterOption
 from .flow_options import megabytes as megabytes
 from .flow_options import not_compared as not_compared
 from .flow_options import PartitionOption as PartitionOption
+from .flow_options import ROWS_SHOWN as ROWS_SHOWN
 from .flow_options import show_paths as show_paths
 from .flow_options import TasksOption as TasksOption
 from .flow_options import TopicsOption as TopicsOption

@@ -161,12 +161,6 @@ def _replicate(
         return report
 
 
-def _plan(
-    flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool = True
-) -> RunPlan:
-    return plan_with_facts(flow, clusters, options, ledger, topics_synced=topics_synced)[0]
-
-
 class _Run:
     """The rounds of one run, added up. Partitions that failed in one round are skipped in the next."""
 
@@ -211,7 +205,7 @@ class _Run:
 
     def look_ahead(self, clusters: FlowClusters) -> RunPlan:
         """The plan of the first round; change nothing."""
-        self._ahead = plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        self._ahead = self._plan_with_facts(clusters)
         return self._ahead[0]
 
     def waits(self, until: float) -> bool:
@@ -234,7 +228,8 @@ class _Run:
         Args:
             until: the end of the time budget, by the monotonic clock.
         """
-        if self._may_continue:
+        # A round that copied only a part of its plan is followed by another one, regardless of the time.
+        if self._rate.may_continue:
             # An operator's request is copied to its end.
             longest = math.inf if self._planner else self._flow.copy_settings.run_longest_seconds or math.inf
             return time.monotonic() < max(self._began + longest - self._options.elapsed_seconds, until)
@@ -334,12 +329,7 @@ class _Run:
         self._results += results
         if self._planner is not None:
             self._planner.after_commit(results)
-        return self._may_continue or all(result.error is None for result in self._results)
-
-    @property
-    def _may_continue(self) -> bool:
-        """True if the last round copied only a part of its plan, so that another one follows regardless of the time."""
-        return self._rate.may_continue
+        return self._rate.may_continue or all(result.error is None for result in self._results)
 
     def _plan_with_all_positions(self, clusters: FlowClusters) -> RunPlan:
         try:
@@ -351,11 +341,15 @@ class _Run:
             return self._plan_or_part(clusters)
 
     def _plan_or_part(self, clusters: FlowClusters) -> RunPlan:
-        return self._plan(clusters) if self._planner is None else self._plan_round(self._planner, clusters)
+        if self._planner is None:
+            return self._plan(clusters)
+        plan = self._planner.plan(clusters)
+        self._restore_buried(clusters)
+        return plan
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         ahead, self._ahead = self._ahead, None
-        plan, facts = ahead or plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        plan, facts = ahead or self._plan_with_facts(clusters)
         self._note_topics(clusters, facts)
         plan = self._without_latecomers(plan, facts)
         self._restore_buried(clusters)
@@ -374,7 +368,10 @@ class _Run:
         settled = settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by)
         self._note(tuple(PartitionProblem(each.source, each.error) for each in settled if each.error is not None))
         self._settled += settled
-        return self._without_latecomers(_plan(self._flow, clusters, self._options, self._ledger), facts)
+        return self._without_latecomers(self._plan_with_facts(clusters)[0], facts)
+
+    def _plan_with_facts(self, clusters: FlowClusters) -> tuple[RunPlan, tuple[PartitionFacts, ...]]:
+        return plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
 
     def _note_histories(self, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> None:
         stored = clusters.positions_at_plan.positions
@@ -412,11 +409,6 @@ class _Run:
         listed, selects = clusters.listed, flow_topology(self._flow).replicates
         self._lease.check()
         note_topics(str(self._flow.flow), self._ledger, known, topics_to_note(listed, known, facts, selects))
-
-    def _plan_round(self, planner: Planner, clusters: FlowClusters) -> RunPlan:
-        plan = planner.plan(clusters)
-        self._restore_buried(clusters)
-        return plan
 
     def _restore_buried(self, clusters: FlowClusters) -> None:
         snapshot = clusters.positions_at_plan

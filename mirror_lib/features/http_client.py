@@ -139,8 +139,10 @@ class _Exchange:
             self.outcome.set_result(response)
 
     async def _ask(self) -> HttpResponse:
-        import httpx
-
+        try:
+            import httpx
+        except ImportError:
+            raise HttpUnreachableError("the Python package httpx is not installed (batch-mirror[oauth])") from None
         _check_url(self.request.url)
         try:
             async with self._client() as client:

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
-import uvloop
-
+from mirror_lib import event_loop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.copy.takeover.recovery import Recovered, take_over_all
@@ -40,7 +39,7 @@ def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
     Each partition has its own result: complete, or with an error and the exact offsets that it reached.
     """
     with _rarely_collected():
-        return uvloop.run(_copy(job, job.bins[number]))
+        return event_loop.run(_copy(job, job.bins[number]))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from mirror_lib.config.first_start import parse_time
 from mirror_lib.config.schedule import longest_interval_seconds, parse_schedule
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.topology.java_regex import PatternList, compile_list
 
 #: All records that both clusters hold.
@@ -57,6 +59,25 @@ def topics_pattern(text: str, name: str) -> PatternList:
         return found
     except ValueError as error:
         raise ConfigurationError(f"{name}: {error}.", action="Correct the expression.") from error
+
+
+def sample_of(text: str, seed: int | None) -> Sample:
+    """The sample with a share such as `1%` or `0.01`.
+
+    Args:
+        text: the share.
+        seed: None chooses one.
+
+    Raises:
+        ConfigurationError: the text is no share.
+    """
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ConfigurationError(f"--sample {text} is no share.", action="Write it as 1% or 0.01.")
+    return Sample(share, random.SystemRandom().randrange(1 << 31) if seed is None else seed)
 
 
 def check_since(text: str) -> None:

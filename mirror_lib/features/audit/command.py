@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,16 +10,15 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import ConsoleOutput, Output, begin_with, capped_table, report_errors
+from mirror_lib.cli import ROWS_SHOWN, ConsoleOutput, Output, begin_with, capped_table, report_errors
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.audit.chosen import since_ms, topics_pattern
+from mirror_lib.features.audit.chosen import sample_of, since_ms, topics_pattern
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.html import to_html
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, AuditReport
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.features.audit.run import audit
-from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.features.audit.text import (
     DIFFERENCE_COLUMNS,
     FINDING_COLUMNS,
@@ -32,6 +30,7 @@ from mirror_lib.features.audit.text import (
     partition_rows,
     remarks,
     sentence,
+    some_of_each,
     ways_on,
     without_empty,
 )
@@ -125,7 +124,7 @@ def audit_command(
         ignored_headers=tuple(ignore_header or ()),
         ignore_times=ignore_timestamps,
         merged=merged,
-        sample=None if sample is None else _sample(sample, seed),
+        sample=None if sample is None else sample_of(sample, seed),
         resume=resume,
         processes=processes or len(os.sched_getaffinity(0)),
     )
@@ -167,16 +166,6 @@ def _check_folder(file: Path | None) -> None:
         )
 
 
-def _sample(text: str, seed: int | None) -> Sample:
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise ConfigurationError(f"--sample {text} is no share.", action="Write it as 1% or 0.01.")
-    return Sample(share, random.SystemRandom().randrange(1 << 31) if seed is None else seed)
-
-
 def _pair(text: str) -> TopicPair:
     if not re.fullmatch(r"[^=]+=[^=]+", text):
         raise ConfigurationError(f"--pair {text} is no pair of topics.", action="Write it as SOURCE=TARGET.")
@@ -186,11 +175,13 @@ def _pair(text: str) -> TopicPair:
 def show(output: Output, report: AuditReport) -> None:
     """Show the report."""
     verdicts: tuple[Sequence[str], Sequence[Sequence[object]]] = PARTITION_COLUMNS, partition_rows(report)
+    findings = finding_rows(report)
     if isinstance(output, ConsoleOutput):
-        verdicts = without_empty(PARTITION_COLUMNS, partition_rows(report))
+        verdicts = without_empty(PARTITION_COLUMNS, partition_rows(report, by_topic=True))
+        findings = some_of_each(findings, ROWS_SHOWN)
     capped_table(output, "verdicts", *verdicts)
-    if rows := finding_rows(report):
-        capped_table(output, "findings", FINDING_COLUMNS, rows)
+    if findings:
+        capped_table(output, "findings", FINDING_COLUMNS, findings)
     if report.groups:
         capped_table(output, "groups", GROUP_COLUMNS, group_rows(report.groups))
     if rows := difference_rows(report):

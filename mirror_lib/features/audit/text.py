@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -54,9 +54,20 @@ def difference_rows(report: AuditReport) -> list[tuple[object, ...]]:
     return [(each.topic, each.what, each.source, each.target) for each in report.differences]
 
 
-def partition_rows(report: AuditReport) -> list[tuple[object, ...]]:
-    """Rows of the table of partitions, wrong ones first."""
-    return [_partition_cells(each) for each in _in_order(report)]
+def partition_rows(report: AuditReport, *, by_topic: bool = False) -> list[tuple[object, ...]]:
+    """Rows of the table of partitions, wrong ones first.
+
+    Args:
+        report: of the audit.
+        by_topic: one row for all partitions of a topic without a fault.
+    """
+    equal: dict[tuple[str, str], list[PartitionReport]] = defaultdict(list)
+    rest: list[PartitionReport] = []
+    for each in _in_order(report):
+        is_equal = by_topic and each.verdict is Verdict.EQUAL and not each.why
+        (equal[each.source.topic, each.target.topic] if is_equal else rest).append(each)
+    alike = [_partition_cells(found[0]) if len(found) == 1 else _equal_cells(found) for found in equal.values()]
+    return [*map(_partition_cells, rest), *alike]
 
 
 def without_empty(
@@ -76,6 +87,23 @@ def finding_rows(report: AuditReport) -> list[tuple[object, ...]]:
         for each in _in_order(report)
         for found in each.findings
     ]
+
+
+def some_of_each(rows: Sequence[tuple[object, ...]], most: int) -> list[tuple[object, ...]]:
+    """The rows of findings, with as many of each topic, partition and kind as there is room for among the first."""
+    seen: Counter[tuple[object, ...]] = Counter()
+    ranks = []
+    for row in rows:
+        ranks.append(seen[row[:3]])
+        seen[row[:3]] += 1
+    first = set(sorted(range(len(rows)), key=ranks.__getitem__)[:most])
+    return [rows[place] for place in sorted(range(len(rows)), key=lambda place: place not in first)]
+
+
+def _equal_cells(reports: Sequence[PartitionReport]) -> tuple[object, ...]:
+    first = _partition_cells(reports[0])
+    equal = sum(each.equal for each in reports)
+    return (first[0], f"{len(reports)} partitions", *first[2:4], equal, *first[5:])
 
 
 def _partition_cells(report: PartitionReport) -> tuple[object, ...]:

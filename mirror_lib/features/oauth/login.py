@@ -7,6 +7,7 @@ import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,11 @@ class _OAuthReader:
                 f"sasl.jaas.config is missing {' and '.join(missing)}, needed by sasl.mechanism=OAUTHBEARER.",
                 "Add it as an option of the login module, or set sasl.oauthbearer.client.credentials.client.id and "
                 ".client.secret.",
+            )
+        if find_spec("httpx") is None:
+            raise self._error(
+                "Token endpoints need the Python package httpx, which is not installed.",
+                "Install batch-mirror[oauth] where runs are planned and on Spark's executors.",
             )
         backoff, longest = self._seconds("sasl.login.retry.backoff.ms", 0.1), "sasl.login.retry.backoff.max.ms"
         backoff = max(backoff, _SHORTEST_BACKOFF)

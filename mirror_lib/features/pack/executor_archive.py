@@ -35,7 +35,6 @@ EXECUTOR_DISTRIBUTIONS = (
     "cramjam",
     "crc32c",
     "cryptography",
-    "httpx",
     "lazy-loader",
     "numpy",
     "pyarrow",
@@ -43,13 +42,14 @@ EXECUTOR_DISTRIBUTIONS = (
     "regex",
     "uvloop",
 )
-#: Packed if installed, each with its dependencies for its task: transforms, Kerberos, and the logins of docs/clouds.md.
+#: Packed if installed, each with its dependencies for its task: transforms, Kerberos, tokens, and docs/clouds.md.
 _OPTIONAL_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
     "aws-msk-iam-sasl-signer-python": (),
     "azure-identity": (),
     "fastavro": (),
     "google-auth": ("requests",),
     "gssapi": (),
+    "httpx": (),
     "protobuf": (),
 }
 _OWN_PACKAGES = ("mirror_lib", "spark_jobs")

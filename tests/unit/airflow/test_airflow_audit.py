@@ -24,6 +24,7 @@ from mirror_lib.features.audit.differences import Difference
 from mirror_lib.features.audit.findings import Finding, Kind, Offsets
 from mirror_lib.features.audit.model import AuditReport, GroupReport, Jump, PartitionReport, Verdict
 from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flow_files import write_flow
@@ -74,7 +75,7 @@ def audits(monkeypatch: pytest.MonkeyPatch) -> Audits:
 
 
 def run(path: Path, audits: Audits, **form: Any) -> None:
-    params = {"topics": None, "since": None, "wait": None, **form}
+    params = {"topics": None, "since": None, "sample": None, "wait": None, **form}
     tasks.audit_flow("A->B", str(path), params, ti=audits)
 
 
@@ -84,7 +85,7 @@ def test_only_a_flow_with_a_schedule_has_the_dag(tmp_path: Path, config: Callabl
     dag = mirror_dags(config())[DAG_ID]
 
     assert (dag.schedule, dag.catchup, dag.max_active_runs) == (timedelta(hours=1), False, 1)
-    assert set(dag.params) == {"topics", "since", "wait"}
+    assert set(dag.params) == {"topics", "since", "sample", "wait"}
     assert [(task.task_id, task.pool) for task in dag.tasks] == [("audit", "default_pool")]
     assert type(dag.get_task("audit").retry_policy).__name__ == "ErrorClassRetryPolicy"
     assert "backfill" not in dag.allowed_run_types
@@ -129,6 +130,10 @@ def test_the_form_chooses_topics_time_and_wait_and_a_part_of_the_topics_writes_n
     (options,) = audits.options
     assert (options.since, options.wait_seconds) == (1_769_817_600_000, 5)
     assert (options.selected("payments"), options.selected("orders")) == (True, False)
+    assert not metrics.exists()
+    run(path, audits, sample="1%")
+    assert audits.options[-1].sample is not None
+    assert audits.options[-1].sample.share == 0.01
     assert not metrics.exists()
     run(path, audits, since="all")
     assert 'mirror_audit_exit_code{flow="A->B"} 0.0' in metrics.read_text()
@@ -251,7 +256,10 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
         source_config=one,
         since="2h",
         wait=1,
+        sample="5%",
+        seed=7,
         ignored_headers=["origin"],
+        ignore_timestamps=True,
         merged=True,
         metrics=str(metrics),
         retries=5,
@@ -263,13 +271,18 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
     (options,) = audits.options
     assert options.named == (("orders", "copy"),)
     assert (options.wait_seconds, options.ignored_headers, options.processes) == (1, ("origin",), 1)
+    assert (options.sample, options.ignore_times) == (Sample(0.05, 7), True)
     assert (options.selected("orders-eu"), options.selected("payments")) == (True, False)
     assert 'mirror_audit_exit_code{flow="old:9092->new:9092"} 0.0' in metrics.read_text()
     assert audits.pushed["audit"]["verdict"] == "equal"
     audits.report = MISSING
     with pytest.raises(WrongCopyError, match="mirror audit --source old:9092 --target new:9092") as caught:
         operator.execute({"ti": SimpleNamespace(xcom_push=lambda **_: None)})
-    assert f"--client.config {both} --source.config {one} --pair orders=copy --since 2h --merged" in str(caught.value)
+    again = (
+        f"--client.config {both} --source.config {one} --pair orders=copy --since 2h --sample 5% --seed 7 "
+        "--ignore-header origin --ignore-timestamps --merged"
+    )
+    assert again in str(caught.value)
 
 
 def test_airflow_parses_the_example_without_kafka_or_a_file(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from mirror_lib.features.pack.executor_archive import installed_distributions
+
 PROJECT = Path(__file__).resolve().parents[3]
 LOCK = PROJECT / "requirements.lock"
 _PINNED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>.+?))? \\")
@@ -60,6 +62,15 @@ def test_the_lock_satisfies_pyproject() -> None:
         assert pinned, f"{requirement.name} is not in requirements.lock: ./run lock"
         for each in pinned:
             assert requirement.specifier.contains(Version(each), prereleases=True), f"{requirement}: {each}"
+
+
+def test_a_plain_installation_is_small_and_has_neither_spark_nor_airflow() -> None:
+    needed = [Requirement(text).name for text in _pyproject()["project"]["dependencies"]]
+
+    found = {canonicalize_name(each.name) for each in installed_distributions(needed)}
+
+    assert len(found) < 35, sorted(found)
+    assert found.isdisjoint({"apache-airflow", "pyspark", "pandas", "pyarrow", "uvloop", "httpx", "sqlglot"})
 
 
 def test_the_build_backend_is_locked_since_setup_builds_without_isolation() -> None:

@@ -23,6 +23,8 @@ class AuditChoices:
     topics: tuple[str, ...] = ()
     #: Empty: by the setting.
     since: str = ""
+    #: A share such as 1%; empty: everything.
+    sample: str = ""
     wait: float = WAIT_SECONDS
 
     @classmethod
@@ -45,6 +47,13 @@ def audit_form(flow: FlowConfig) -> dict[str, Param]:
             title="Since",
             description_md="Only newer records: **2h**, or a time such as **2026-01-31T00:00:00Z**; **all**: all "
             "records. Empty: **mirror.audit.since**.",
+            section=_WHAT,
+            maxLength=_LONGEST,
+        ),
+        "sample": text_field(
+            title="Sample",
+            description_md="Compare only ranges of so much of each partition: **1%**. Empty: everything. Such a run "
+            "writes no metrics.",
             section=_WHAT,
             maxLength=_LONGEST,
         ),

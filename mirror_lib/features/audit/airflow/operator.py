@@ -19,7 +19,8 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
 
     template_fields = (
         *("source", "target", "topics", "pairs", "client_config", "source_config", "target_config", "since", "wait"),
-        *("ignored_headers", "uncommitted", "merged", "strict", "memory_mib", "processes", "metrics"),
+        *("sample", "seed", "ignored_headers", "ignore_timestamps", "uncommitted", "merged", "strict"),
+        *("memory_mib", "processes", "metrics"),
     )
 
     def __init__(
@@ -34,7 +35,10 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         target_config: str | None = None,
         since: str | None = None,
         wait: float = 60.0,
+        sample: str | None = None,
+        seed: int | None = None,
         ignored_headers: Sequence[str] = (),
+        ignore_timestamps: bool = False,
         uncommitted: bool = False,
         merged: bool = False,
         strict: bool = False,
@@ -55,7 +59,10 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
             target_config: the same, for the target.
             since: only newer records, such as `2h`; None for all.
             wait: seconds that records are awaited on the target.
+            sample: compare only ranges of so much of each partition, such as `1%`; None for all.
+            seed: of the sample; the same one chooses the same ranges. None chooses one, which the log names.
             ignored_headers: names of headers that are not compared.
+            ignore_timestamps: the replicator does not keep timestamps.
             uncommitted: compare as readers of uncommitted records see both sides.
             merged: other sources write to the copies, too; their records are only counted.
             strict: topics without a copy, groups that would skip records, and differing configs and ACLs are wrong.
@@ -67,7 +74,8 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         super().__init__(**{**retry_policy(), **kwargs})
         self.source, self.target, self.topics, self.pairs = source, target, topics, dict(pairs or {})
         self.client_config, self.source_config, self.target_config = client_config, source_config, target_config
-        self.since, self.wait, self.ignored_headers = since, wait, list(ignored_headers)
+        self.since, self.wait, self.sample, self.seed = since, wait, sample, seed
+        self.ignored_headers, self.ignore_timestamps = list(ignored_headers), ignore_timestamps
         self.uncommitted, self.merged, self.strict = uncommitted, merged, strict
         self.memory_mib, self.processes, self.metrics = memory_mib, processes, metrics
 

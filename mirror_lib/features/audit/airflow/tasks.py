@@ -13,7 +13,7 @@ from mirror_lib.config.loader import load_flow
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit.airflow.form import AuditChoices
 from mirror_lib.features.audit.airflow.outcome import judge, log_report, xcom_value
-from mirror_lib.features.audit.chosen import since_ms, topics_pattern, twice_the_interval
+from mirror_lib.features.audit.chosen import sample_of, since_ms, topics_pattern, twice_the_interval
 from mirror_lib.features.audit.clusters import clusters_of, connection_to
 from mirror_lib.features.audit.manifest import METRICS, SCHEDULE, SINCE
 from mirror_lib.features.audit.metrics_text import metrics_text
@@ -33,17 +33,19 @@ def audit_flow(flow: str, config_path: str, params: Mapping[str, Any], ti: Any) 
     _, settings = load_flow(Path(config_path), flow)
     chosen = AuditChoices.from_params(params)
     since = chosen.since.strip() or SINCE.of(settings).strip() or twice_the_interval(SCHEDULE.of(settings))
+    share = chosen.sample.strip()
     source, target, rules = clusters_of(settings, chosen.topics)
     options = AuditOptions(
         selected=rules.topology.replicates,
         rules=rules,
         since=since_ms(since),
         wait_seconds=chosen.wait,
+        sample=sample_of(share, None) if share else None,
     )
-    # Metrics of some topics would say nothing about the flow.
-    metrics = "" if chosen.topics else METRICS.of(settings).strip()
+    # Metrics of some topics, or of a sample, would say nothing about the flow.
+    metrics = "" if chosen.topics or share else METRICS.of(settings).strip()
     limits = ["--topics", "|".join(chosen.topics)] if chosen.topics else []
-    again = ["--config", config_path, "--flow", flow, *limits, "--since", since]
+    again = ["--config", config_path, "--flow", flow, *limits, "--since", since, *_sample_options(share, options)]
     _run(source, target, options, ti, f"flow {flow}", flow, again, metrics)
 
 
@@ -59,7 +61,10 @@ def audit_clusters(
     target_config: str | None,
     since: str | None,
     wait: float,
+    sample: str | None,
+    seed: int | None,
     ignored_headers: Sequence[str],
+    ignore_timestamps: bool,
     uncommitted: bool,
     merged: bool,
     strict: bool,
@@ -79,13 +84,18 @@ def audit_clusters(
         merged=merged,
         processes=processes,
         ignored_headers=tuple(ignored_headers),
+        ignore_times=ignore_timestamps,
+        sample=sample_of(sample, seed) if sample else None,
     )
     files = {"--client.config": client_config, "--source.config": source_config, "--target.config": target_config}
     again = ["--source", source, "--target", target, "--topics", topics]
     again += [word for name, file in files.items() if file for word in (name, file)]
     again += [word for pair in pairs.items() for word in ("--pair", "=".join(pair))]
     again += ["--since", since] if since else []
-    again += [name for name, is_set in (("--uncommitted", uncommitted), ("--merged", merged)) if is_set]
+    again += _sample_options(sample, options)
+    again += [word for name in ignored_headers for word in ("--ignore-header", name)]
+    flags = {"--ignore-timestamps": ignore_timestamps, "--uncommitted": uncommitted, "--merged": merged}
+    again += [name for name, is_set in flags.items() if is_set]
     _run(
         connection_to("source", source, _path(source_config or client_config)),
         connection_to("target", target, _path(target_config or client_config)),
@@ -97,6 +107,10 @@ def audit_clusters(
         metrics or "",
         strict=strict,
     )
+
+
+def _sample_options(share: str | None, options: AuditOptions) -> list[str]:
+    return [] if options.sample is None else ["--sample", str(share), "--seed", str(options.sample.seed)]
 
 
 def _run(
@@ -113,6 +127,8 @@ def _run(
 ) -> None:
     report = audit(source, target, options)
     log_report(report)
+    if options.sample is not None:
+        _log.info("The ranges of the sample were chosen by --seed %s.", options.sample.seed)
     ti.xcom_push(key=RESULT_KEY, value=xcom_value(report, strict=strict))
     unwritten = _write(metrics, metrics_text(report, flow, strict=strict)) if metrics else None
     judge(report, subject, shlex.join(["mirror", "audit", *again]), strict=strict)

@@ -17,8 +17,8 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 import pyarrow as pa
-import uvloop
 
+from mirror_lib import event_loop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.config.copy_settings import PoisonPolicy
@@ -148,7 +148,7 @@ class _Reading:
 
     def _run(self) -> None:
         try:
-            uvloop.run(self._read())
+            event_loop.run(self._read())
         except Exception as error:
             self._open.error = error
         finally:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import uvloop
-
+from mirror_lib import event_loop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.cluster.topics.position_format import Route
@@ -219,7 +218,7 @@ class SinkLoop:
 
     def _run(self) -> None:
         try:
-            uvloop.run(self._main())
+            event_loop.run(self._main())
         except Exception as error:
             self._open.error = self._open.error or error
         finally:

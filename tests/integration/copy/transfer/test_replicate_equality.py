@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from mirror_lib import event_loop
 from tests.support.kafka import consume, records
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -17,6 +22,16 @@ def test_all_records_arrive_equal_with_every_codec(mirrored: MirroredTopic) -> N
 
     assert report.errors == ()
     assert report.records == 2_000 * len(codecs)
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)
+
+
+def test_records_arrive_on_asyncios_own_loop_too(mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop comes with the extra `spark`; a Spark of somebody else may be without it."""
+    monkeypatch.setattr(event_loop, "run", asyncio.run)
+    mirrored.create([*records(2_000), *records(2_000, partition=1)], partitions=2)
+
+    assert mirrored.flow().run().errors == ()
+
     assert mirrored.copied() == consume(mirrored.source, mirrored.name)
 
 

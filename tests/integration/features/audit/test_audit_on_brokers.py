@@ -174,6 +174,20 @@ def test_given_another_topic_then_it_is_said_not_to_be_a_copy(mirrored: Mirrored
     assert report.why == "0% of the records match: this is not a copy"
 
 
+def test_given_retention_on_both_sides_and_no_record_on_both_then_it_is_not_verifiable(mirrored: MirroredTopic) -> None:
+    """The target begins where the source ends: nothing says that it is not a copy."""
+    mirrored.create(records(2_000))
+    mirrored.create_remote()
+    mirrored.produce_remote(records(2_000, start=2_000))
+    delete_records(mirrored.source, mirrored.name, before=500)
+    delete_records(mirrored.target, mirrored.remote, before=500)
+
+    (report,) = audited(mirrored).partitions
+
+    assert report.verdict is Verdict.UNVERIFIABLE
+    assert report.counts == {Kind.UNVERIFIABLE: 3_000}
+
+
 def test_given_a_topic_without_a_copy_then_it_is_named(mirrored: MirroredTopic) -> None:
     mirrored.create(records(10))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import re
 import sys
 import threading
 import time
@@ -99,6 +100,26 @@ class TestClientCredentials:
         (asked,) = endpoint.asked
         assert asked.form == {"grant_type": "client_credentials", "scope": "kafka all"}
         assert asked.headers["Content-Type"] == "application/x-www-form-urlencoded"
+
+    def test_given_no_http_client_then_the_file_is_refused_with_the_extra_to_install(
+        self, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "httpx", None)
+
+        with pytest.raises(ConfigurationError) as error:
+            by_credentials(endpoint)
+
+        assert "httpx, which is not installed" in error.value.what
+        assert "batch-mirror[oauth]" in (error.value.action or "")
+
+    def test_given_no_http_client_on_an_executor_then_it_names_the_extra_to_install(
+        self, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        planned = by_credentials(endpoint, sasl_login_retry_backoff_max_ms="1")
+        monkeypatch.setitem(sys.modules, "httpx", None)
+
+        with pytest.raises(MirrorError, match=re.escape("httpx is not installed (batch-mirror[oauth])")):
+            fetch(planned.source)
 
     def test_given_the_properties_of_kip_1139_then_they_count_before_the_login_module(
         self, endpoint: TokenEndpoint
