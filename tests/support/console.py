@@ -87,6 +87,11 @@ class Console:
         self.copied()
         assert self.say("gaps", "list", "--open").exit_code == 0
 
+    def leads_on(self, reason: str, command: str, *more: str) -> None:
+        """A run stops for this reason; with the command that its message names, the flow runs on."""
+        self.follow(self.stopped(reason), command, *more)
+        self.runs_on()
+
     def set(self, **settings: str) -> None:
         """Change the file, as a message says; `_` in a name stands for `.`."""
         self.change({name.replace("_", "."): value for name, value in settings.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,10 @@ class MirroredTopic:
     def remote(self) -> str:
         """Its name on the target."""
         return f"A.{self.name}"
+
+    def between(self, **others: KafkaCluster) -> MirroredTopic:
+        """The same topic with another cluster as its `source` or its `target`."""
+        return replace(self, pair=replace(self.pair, **others))
 
     def create(
         self, written: Iterable[Record] = (), *, partitions: int = 1, configs: Mapping[str, str] | None = None

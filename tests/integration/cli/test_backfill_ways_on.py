@@ -60,6 +60,12 @@ class Scene:
                 self.flow.config, name, ledger=self.flow.ledger, make_runner=lambda: runner, options=RunOptions()
             )
 
+    def interrupt_live(self) -> None:
+        """A backfill of five records into the topic of a flow that has run, of which three are copied."""
+        self.console.copied()
+        self.define(end="offset 5")
+        self.interrupt(up_to(3))
+
     def repeat(self, name: str = "history", *more: str) -> Said:
         return self.console.say("backfill", "run", "--name", name, *more)
 
@@ -74,6 +80,11 @@ class Scene:
         assert said.exit_code == 3, said.document
         assert said.reasons == {reason}, said.document
         return said.failures[0]
+
+    def leads_on(self, reason: str, topic: str, copied: list[bytes | None]) -> None:
+        """A run stops for this reason; the run that its message names leaves these values in this topic."""
+        done(self.console.follow(self.stopped(reason), "backfill run"))
+        assert self.on_target(topic) == copied
 
 
 def done(said: Said) -> None:
@@ -107,17 +118,13 @@ class TestIntoAnotherTopic:
     def test_deleted_range(self, scene: Scene) -> None:
         scene.define(into=scene.old)
         delete_records(scene.pair.source, scene.topic, before=8)
-        failure = scene.stopped("retention-gap")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(scene.old) == scene.written[8:]
+        scene.leads_on("retention-gap", scene.old, scene.written[8:])
 
     def test_interrupted_and_the_range_deleted(self, scene: Scene) -> None:
         scene.define(into=scene.old)
         scene.interrupt(up_to(12))
         delete_records(scene.pair.source, scene.topic, before=15)
-        failure = scene.stopped("retention-gap")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == scene.written[15:]
+        scene.leads_on("retention-gap", f"{scene.old}.anew", scene.written[15:])
 
     def test_source_created_again(self, scene: Scene) -> None:
         scene.define(into=scene.old)
@@ -125,34 +132,26 @@ class TestIntoAnotherTopic:
         delete_topic(scene.pair.source, scene.topic)
         create_topic(scene.pair.source, scene.topic)
         written = scene.produce(5, start=100)
-        failure = scene.stopped("source-recreated")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == written
+        scene.leads_on("source-recreated", f"{scene.old}.anew", written)
 
     def test_target_deleted(self, scene: Scene) -> None:
         scene.define(into=scene.old)
         done(scene.repeat("history", "--max-bytes", "500"))
         delete_topic(scene.pair.target, scene.old)
         # A run creates the topics that are missing, and finds this one to be another than it copied to.
-        failure = scene.stopped("target-recreated")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == scene.written
+        scene.leads_on("target-recreated", f"{scene.old}.anew", scene.written)
 
     def test_target_written_by_others(self, scene: Scene) -> None:
         scene.define(into=scene.old)
         scene.interrupt(up_to(12))
         scene.foreign(scene.old)
-        failure = scene.stopped("target-diverged")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == scene.written
+        scene.leads_on("target-diverged", f"{scene.old}.anew", scene.written)
 
     def test_target_not_empty(self, scene: Scene) -> None:
         create_topic(scene.pair.target, scene.old)
         scene.foreign(scene.old)
         scene.define(into=scene.old)
-        failure = scene.stopped("target-not-empty")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == scene.written
+        scene.leads_on("target-not-empty", f"{scene.old}.anew", scene.written)
 
     def test_file_without_the_topic(self, scene: Scene) -> None:
         scene.define(into=scene.old)
@@ -191,9 +190,7 @@ class TestIntoTheFlowsTopic:
         assert scene.on_target(scene.live) == [*scene.written, *scene.written[:5]]
 
     def test_interrupted_the_flow_names_it(self, scene: Scene) -> None:
-        scene.console.copied()
-        scene.define(end="offset 5")
-        scene.interrupt(up_to(3))
+        scene.interrupt_live()
         more = scene.produce(2, start=COUNT)
         failure = scene.console.stopped("unclean-start")
         done(scene.console.follow(failure, "backfill run"))
@@ -220,9 +217,7 @@ class TestIntoTheFlowsTopic:
         assert scene.on_target(scene.live) == [*scene.written, *scene.written[:5]]
 
     def test_interrupted_and_written_by_others(self, scene: Scene) -> None:
-        scene.console.copied()
-        scene.define(end="offset 5")
-        scene.interrupt(up_to(3))
+        scene.interrupt_live()
         scene.foreign(scene.live)
         failure = scene.stopped("target-diverged")
         scene.console.follow(failure, "position set")
@@ -231,9 +226,7 @@ class TestIntoTheFlowsTopic:
         assert scene.on_target(f"{scene.live}.anew") == scene.written[:5]
 
     def test_interrupted_and_given_up(self, scene: Scene) -> None:
-        scene.console.copied()
-        scene.define(end="offset 5")
-        scene.interrupt(up_to(3))
+        scene.interrupt_live()
         assert scene.console.say("position", "set", "--topic", scene.topic, "--to", "20", "--yes").exit_code == 0
         scene.console.runs_on()
         failure = scene.stopped("target-diverged")
@@ -242,9 +235,7 @@ class TestIntoTheFlowsTopic:
         assert scene.on_target(f"{scene.live}.anew") == scene.written[:5]
 
     def test_interrupted_and_the_topic_deleted(self, scene: Scene) -> None:
-        scene.console.copied()
-        scene.define(end="offset 5")
-        scene.interrupt(up_to(3))
+        scene.interrupt_live()
         delete_topic(scene.pair.target, scene.live)
         failure = scene.stopped("target-deleted")
         failure = scene.console.stopped("target-deleted")
@@ -253,9 +244,7 @@ class TestIntoTheFlowsTopic:
         assert scene.on_target(scene.live) == scene.written
 
     def test_another_backfill_that_was_interrupted(self, scene: Scene) -> None:
-        scene.console.copied()
-        scene.define(end="offset 5")
-        scene.interrupt(up_to(3))
+        scene.interrupt_live()
         scene.define("second", end="offset 2")
         failure = scene.stopped("unclean-start", "second")
         done(scene.console.follow(failure, "backfill run"))

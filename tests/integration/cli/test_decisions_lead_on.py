@@ -85,17 +85,13 @@ class TestTargetDiverged:
 
     def test_setting_the_position(self, scene: Scene, written: list[bytes | None]) -> None:
         """The command as it stands in the message: after the last record that the target has."""
-        failure = scene.console.stopped("target-diverged")
-        scene.console.follow(failure, "position set")
-        scene.console.runs_on()
+        scene.console.leads_on("target-diverged", "position set")
         assert scene.on_target() == [*written[:20], b"foreign", *written[20:]]
 
     def test_another_name(self, scene: Scene, written: list[bytes | None]) -> None:
         scene.console.stopped("target-diverged")
         anew = scene.rename()
-        failure = scene.console.stopped("target-renamed")
-        scene.console.follow(failure, "gaps recopy")
-        scene.console.runs_on()
+        scene.console.leads_on("target-renamed", "gaps recopy")
         assert scene.on_target(anew) == written
 
 
@@ -131,9 +127,7 @@ class TestAnInterruptedCopyThatTheTargetHasDeleted:
         written += scene.produce(20, start=10)
         interrupted(scene.flow, killed_after(up_to(20)))
         delete_records(scene.pair.target, scene.remote, before=20)
-        failure = scene.console.stopped("unclean-start")
-        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "20")
-        scene.console.runs_on()
+        scene.console.leads_on("unclean-start", "position set", "--topic", scene.topic, "--to", "20")
         assert scene.on_target() == written[20:]
 
 
@@ -147,18 +141,14 @@ class TestMirrorMakersPositionWithoutAnOffsetSync:
         return written
 
     def test_setting_the_position(self, scene: Scene, written: list[bytes | None]) -> None:
-        failure = scene.console.stopped("unclean-start")
-        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "20")
-        scene.console.runs_on()
+        scene.console.leads_on("unclean-start", "position set", "--topic", scene.topic, "--to", "20")
         assert scene.on_target() == written
 
     def test_another_name(self, scene: Scene, written: list[bytes | None]) -> None:
         scene.console.stopped("unclean-start")
         anew = scene.rename()
         # Its position does not name the topic that records went to.
-        failure = scene.console.stopped("target-deleted")
-        scene.console.follow(failure, "gaps recopy")
-        scene.console.runs_on()
+        scene.console.leads_on("target-deleted", "gaps recopy")
         assert scene.on_target(anew) == written
 
 
@@ -283,9 +273,7 @@ class TestAnotherCluster:
         assert position.clusters is not None
         named = position.clusters._replace(target="another-cluster")
         scene.store(replace(position, clusters=named, claim=2))
-        failure = scene.console.stopped("target-cluster-changed")
-        scene.console.follow(failure, "gaps recopy")
-        scene.console.runs_on()
+        scene.console.leads_on("target-cluster-changed", "gaps recopy")
         assert len(scene.on_target()) == 25
 
 
@@ -298,9 +286,7 @@ class TestATargetThatChanged:
         return scene.rename()
 
     def test_a_new_name(self, scene: Scene, renamed: str) -> None:
-        failure = scene.console.stopped("target-renamed")
-        scene.console.follow(failure, "gaps accept")
-        scene.console.runs_on()
+        scene.console.leads_on("target-renamed", "gaps accept")
         assert len(scene.on_target(renamed)) == 5
 
     def test_restoring_the_name(self, scene: Scene, renamed: str) -> None:
@@ -319,9 +305,7 @@ class TestTargetTruncated:
         written = values(consume(scene.pair.source, scene.topic)) + scene.produce(5, start=10)
         position = scene.position()
         scene.store(replace(position, target_offset=50, claim=(position.claim or 0) + 1))
-        failure = scene.console.stopped("target-truncated")
-        scene.console.follow(failure, f"gaps {decision}")
-        scene.console.runs_on()
+        scene.console.leads_on("target-truncated", f"gaps {decision}")
         assert scene.on_target()[10:] == [written[number] for number in offsets]
 
 
@@ -336,9 +320,7 @@ class TestOffsetOutOfRange:
 
         with copies_in_process(deleted_meanwhile):
             scene.console.stopped("offset-out-of-range")
-        failure = scene.console.stopped("retention-gap")
-        scene.console.follow(failure, "gaps accept")
-        scene.console.runs_on()
+        scene.console.leads_on("retention-gap", "gaps accept")
         assert scene.on_target() == written[5:]
 
 
@@ -352,7 +334,5 @@ class TestOversizedBatch:
         produce(scene.pair.source, scene.topic, batch, **at_once)
         scene.produce(1)
         scene.console.change({"mirror.first.start": "offset 1"})
-        failure = scene.console.stopped("oversized-batch")
-        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", place)
-        scene.console.runs_on()
+        scene.console.leads_on("oversized-batch", "position set", "--topic", scene.topic, "--to", place)
         assert watermarks(scene.pair.target, scene.remote) == (0, count)

@@ -49,7 +49,7 @@ def test_an_airflow_without_watchers_runs_at_the_longest_interval_and_says_so(
     assert "the feature watch is not installed" in caplog.text
 
 
-def test_triggers_of_a_file_share_one_poller_and_have_events_of_their_own() -> None:
+async def test_triggers_of_a_file_share_one_poller_and_have_events_of_their_own() -> None:
     one, other = (NewRecordsTrigger(flow=flow, config_path="f") for flow in ("A->B", "C->B"))
     assert one.shared_stream_key() == other.shared_stream_key()
     assert one.shared_stream_key() != NewRecordsTrigger(flow="A->B", config_path="g").shared_stream_key()
@@ -62,11 +62,13 @@ def test_triggers_of_a_file_share_one_poller_and_have_events_of_their_own() -> N
     async def events(trigger: NewRecordsTrigger) -> list[dict[str, int]]:
         return [event.payload async for event in trigger.filter_shared_stream(polls())]
 
-    assert asyncio.run(events(one)) == [{"records": 5}, {"records": 6}]
-    assert asyncio.run(events(other)) == [{"records": 5}]
+    assert await events(one) == [{"records": 5}, {"records": 6}]
+    assert await events(other) == [{"records": 5}]
 
 
-def test_given_a_paused_flow_then_the_poller_of_its_file_does_not_watch_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_given_a_paused_flow_then_the_poller_of_its_file_does_not_watch_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Airflow ends the trigger of a DAG that is paused, and those of other flows go on."""
 
     class Poller:
@@ -79,20 +81,18 @@ def test_given_a_paused_flow_then_the_poller_of_its_file_does_not_watch_it(monke
 
     pollers: list[Callable[[str], bool]] = []
     monkeypatch.setattr(triggers, "_poller_class", lambda: Poller)
+    running = {}
+    for flow in ("A->B", "C->B"):
+        trigger = NewRecordsTrigger(flow=flow, config_path="paused")
+        running[flow] = asyncio.create_task(anext(trigger.run()))
+    while len(pollers) < 2:
+        await asyncio.sleep(0.01)
+    is_watched = pollers[0]
+    assert [is_watched(flow) for flow in ("A->B", "C->B", "D->B")] == [True, True, False]
 
-    async def scene() -> None:
-        running = {}
-        for flow in ("A->B", "C->B"):
-            trigger = NewRecordsTrigger(flow=flow, config_path="paused")
-            running[flow] = asyncio.create_task(anext(trigger.run()))
-        while len(pollers) < 2:
-            await asyncio.sleep(0.01)
-        is_watched = pollers[0]
-        assert [is_watched(flow) for flow in ("A->B", "C->B", "D->B")] == [True, True, False]
-        running["A->B"].cancel()
-        await asyncio.wait({running["A->B"]})
-        assert [is_watched(flow) for flow in ("A->B", "C->B")] == [False, True]
-        running["C->B"].cancel()
-        await asyncio.wait({running["C->B"]})
+    running["A->B"].cancel()
+    await asyncio.wait({running["A->B"]})
 
-    asyncio.run(scene())
+    assert [is_watched(flow) for flow in ("A->B", "C->B")] == [False, True]
+    running["C->B"].cancel()
+    await asyncio.wait({running["C->B"]})

@@ -1,19 +1,25 @@
-"""A command line that is declared as a dataclass."""
+"""A command line that is declared as a dataclass.
+
+Command lines that the operating system would refuse.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.copy.job.arguments import GAP_CHOICES, JobArguments
 from mirror_lib.features.cutover.job_arguments import CutoverArguments
 from mirror_lib.features.cutover.model import Step
+from mirror_lib.spark.argument_file import expand, shorten
 from mirror_lib.spark.job_arguments import CommandLine
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
@@ -112,3 +118,28 @@ def test_the_help_names_each_argument_with_its_meaning(capsys: pytest.CaptureFix
     for option, about in (("--other-colour {red,green}", "which else"), ("--words WORDS", "any"), ("--is-new", "new")):
         assert option in shown
         assert about in shown
+
+
+def test_a_short_command_line_stays_readable(tmp_path: Path) -> None:
+    arguments = ["--config=/f", "--topics=orders"]
+
+    assert shorten(arguments, tmp_path) == arguments
+    assert list(tmp_path.iterdir()) == []
+
+
+@settings(max_examples=20)
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
+def test_the_job_gets_the_arguments_that_were_meant(tmp_path_factory, words: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("arguments")
+    for arguments in (words, [*words, "--topics=" + "x" * 50_000]):
+        assert expand(shorten(arguments, folder)) == arguments
+
+
+def test_what_is_left_of_a_megabyte_fits_into_a_command_line(tmp_path: Path) -> None:
+    topics = ("x" * 200_000, *(f"{number:0>249}" for number in range(4_000)))
+    arguments = JobArguments(config=Path("/f"), flow="A->B", topics=topics).command_line()
+
+    command = shorten(arguments, tmp_path)
+    subprocess.run([sys.executable, "-c", "", *command], check=True)
+
+    assert JobArguments.parse(expand(command)).topics == topics

@@ -1,6 +1,8 @@
-"""How a job learns where its session is, and what Spark's errors become."""
+"""How a job learns where its session is and how much to log, and what Spark's errors become."""
 
 from __future__ import annotations
+
+import logging
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from mirror_lib.features.transforms.rows.layout import READ_SCHEMA, place_of
 from mirror_lib.records.header import Codec
 from spark_jobs.entry import take_remote
 from spark_jobs.failures import spark_errors, spark_failure
+from spark_jobs.job_log import configure_log
 from spark_jobs.preview import preview_with
 from spark_jobs.transforms.record_failures import blames_no_record
 
@@ -83,3 +86,32 @@ def test_a_preview_whose_jvm_is_gone_blames_no_record(monkeypatch: pytest.Monkey
             TransformChain(()), pa.Table.from_pylist(sample, READ_SCHEMA)
         )
     assert calls == [9]
+
+
+@pytest.fixture
+def loggers():
+    """Levels as they were, afterwards."""
+    found = [logging.getLogger(name) for name in ("mirror_lib", "spark_jobs")]
+    before = [logger.level for logger in found]
+    yield found
+    for logger, level in zip(found, before, strict=True):
+        logger.setLevel(level)
+
+
+def test_the_environment_says_how_much_a_job_logs_of_its_own(loggers, monkeypatch):
+    before = [logger.level for logger in loggers]
+    monkeypatch.delenv("MIRROR_LOG_LEVEL", raising=False)
+    configure_log()
+    assert [logger.level for logger in loggers] == before
+
+    # Without a level that means something it is the usual one.
+    for told in ("", "LOUD"):
+        monkeypatch.setenv("MIRROR_LOG_LEVEL", told)
+        configure_log()
+        assert [logger.level for logger in loggers] == before, told
+
+    for told, level in (("DEBUG", logging.DEBUG), ("error", logging.ERROR)):
+        monkeypatch.setenv("MIRROR_LOG_LEVEL", told)
+        configure_log()
+        assert [logger.level for logger in loggers] == [level, level], told
+        assert logging.getLogger("py4j").level == logging.NOTSET

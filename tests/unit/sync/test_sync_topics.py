@@ -1,14 +1,23 @@
-"""The plan for a flow's target topics, and what applying it makes of the cluster's answers."""
+"""The plan for a flow's target topics, and what applying it makes of the cluster's answers.
+
+A flow that selects no topic is reported, since MM2 says nothing about it.
+
+Waiting for new topics: patience is for a cluster that stands still, not for one that has much to do.
+"""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.admin.client import (
+    ClusterAdmin,
     ConfigEntry,
     ConfigOrigin,
     PartitionDescription,
@@ -17,9 +26,11 @@ from mirror_lib.cluster.admin.client import (
     TopicSpec,
 )
 from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import ConfigRules, FlowConfig, Rename
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.sync.topics.empty_selection import about_empty_selection
 from mirror_lib.sync.topics.plan import (
     CreateTopic,
     GrowPartitions,
@@ -29,6 +40,7 @@ from mirror_lib.sync.topics.plan import (
     apply_plan,
     plan_topics,
 )
+from mirror_lib.sync.topics.waiting import wait_until_visible
 from tests.support.flow_configs import FLOW, flow_config
 
 
@@ -292,3 +304,79 @@ def test_an_empty_plan_asks_the_cluster_nothing() -> None:
     target: Any = FakeTarget({}, {})
     assert apply_plan(TopicPlan(FLOW, unchanged=5), target) == ()
     assert target.validated == []
+
+
+FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+
+
+def test_given_lists_that_select_nothing_then_one_sentence_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "m.properties"
+    for lines, topics, is_told in (
+        ('A->B.topics = "orders"', ["heartbeats"], True),
+        (r"A->B.topics = pay\d+", [], True),
+        ("A->B.topics = orders", ["heartbeats", "orders"], False),
+        ("A->B.topics = heartbeats", ["heartbeats"], False),
+        ("", ["heartbeats"], False),
+        ("A->B.topics =", ["heartbeats"], False),
+    ):
+        path.write_text(f"{FILE}{lines}\n")
+        flow = load(path).flow("A->B")
+
+        told = list(about_empty_selection(flow, flow_topology(flow), topics))
+
+        assert bool(told) is is_told, lines
+        assert all(each.endswith("with `mirror config show`.") for each in told)
+        assert all("flow A->B selects no topic of cluster A" in each for each in told)
+
+
+def test_given_a_command_for_some_topics_then_they_say_nothing_about_the_lists(tmp_path: Path) -> None:
+    path = tmp_path / "m.properties"
+    path.write_text(f"{FILE}A->B.topics = orders\n")
+    flow = load(path).flow("A->B")
+
+    assert list(about_empty_selection(flow, flow_topology(flow, ["heartbeats"]), ["heartbeats"])) == []
+
+
+_PATIENCE = 0.15
+
+
+class _Admin:
+    """A cluster on which one more topic is ready each time that it is asked, until none is any more."""
+
+    cluster = "target"
+
+    def __init__(self, ready_at_most: int) -> None:
+        self._ready = 0
+        self._most = ready_at_most
+
+    def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        self._ready = min(self._ready + 1, self._most)
+        leader = {name: 0 if int(name) < self._ready else None for name in names}
+        return {name: _described(name, leader[name]) for name in names}
+
+
+def _described(name: str, leader: int | None) -> TopicDescription:
+    partition = PartitionDescription(partition=0, leader=leader, leader_host=None, replicas=(0,), isr=(0,))
+    return TopicDescription(name=name, topic_id=None, partitions=(partition,))
+
+
+def _topics(count: int) -> dict[str, int]:
+    return {f"{number:02}": 1 for number in range(count)}
+
+
+def test_given_a_cluster_that_gets_on_when_all_take_longer_than_patience_then_they_are_waited_for() -> None:
+    # The pauses between looks grow to 0.2 s, so these take more than a second.
+    admin = cast("ClusterAdmin", _Admin(ready_at_most=8))
+
+    late = wait_until_visible(admin, _topics(8), seconds=_PATIENCE)
+
+    assert late == {}
+
+
+def test_given_a_cluster_that_stands_still_when_waited_for_then_what_is_missing_is_named() -> None:
+    admin = cast("ClusterAdmin", _Admin(ready_at_most=2))
+
+    late = wait_until_visible(admin, _topics(4), seconds=_PATIENCE)
+
+    assert sorted(late) == ["02", "03"]
+    assert late["02"].where.topic == "02"

@@ -17,7 +17,6 @@ from mirror_lib.features.verify.model import VerifyMode
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import start_together
 from tests.support.console import Console
-from tests.support.flows import make_flow
 from tests.support.kafka import consume, create_topic, produce, records, transaction, values
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
@@ -46,17 +45,12 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
         create_topic(source, mirrored.name, partitions=4)
         for partition in (plain, marked, kept, level):
             produce(source, mirrored.name, records(10, partition=partition))
-        flow = make_flow(
-            mirrored.folder,
-            source.bootstrap_servers,
-            mirrored.target.bootstrap_servers,
-            topics=mirrored.name,
-            settings={
-                "A->B.groups": mirrored.name,
-                "A->B.sync.group.offsets.enabled": "true",
-                "checkpoints.topic.replication.factor": "1",
-            },
-        )
+        settings = {
+            "A->B.groups": mirrored.name,
+            "A->B.sync.group.offsets.enabled": "true",
+            "checkpoints.topic.replication.factor": "1",
+        }
+        flow = mirrored.between(source=source).flow(settings)
         assert flow.run().records == 40
         restart_with(source, take=snapshot)
         for partition in (plain, level):
@@ -129,9 +123,7 @@ def test_given_a_source_that_has_grown_to_less_or_to_more_then_accepting_copies_
         for partition in (less, more, shrunk):
             produce(source, mirrored.name, records(10, partition=partition))
         transaction(source, mirrored.name, [b"committed"] * 3, commit=True, partition=marked)
-        flow = make_flow(
-            mirrored.folder, source.bootstrap_servers, mirrored.target.bootstrap_servers, topics=mirrored.name
-        )
+        flow = mirrored.between(source=source).flow()
         assert flow.run().records == 33
         restart_with(source, take=snapshot)
         for partition in range(4):

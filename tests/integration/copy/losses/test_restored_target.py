@@ -12,7 +12,7 @@ from mirror_lib.features.verify.model import VerifyMode
 from tests.integration.copy.losses.test_restored_source import restart_with
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import start_together
-from tests.support.flows import Flow, make_flow
+from tests.support.flows import Flow
 from tests.support.kafka import consume, records
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
@@ -28,17 +28,12 @@ def test_given_a_target_of_yesterday_then_it_is_said_and_what_was_verified_since
     target, group = KafkaCluster("restored", directory=cluster_folder / "restored", jars=kafka_jars), mirrored.name
     mirrored.create(records(100))
     with start_together(target):
-        flow = make_flow(
-            mirrored.folder,
-            mirrored.source.bootstrap_servers,
-            target.bootstrap_servers,
-            topics=mirrored.name,
-            settings={
-                "A->B.groups": f"{group}.*",
-                "A->B.sync.group.offsets.enabled": "true",
-                "checkpoints.topic.replication.factor": "1",
-            },
-        )
+        settings = {
+            "A->B.groups": f"{group}.*",
+            "A->B.sync.group.offsets.enabled": "true",
+            "checkpoints.topic.replication.factor": "1",
+        }
+        flow = mirrored.between(target=target).flow(settings)
         assert flow.run().records == 100
         snapshot = cluster_folder / "yesterday"
         restart_with(target, take=snapshot)

@@ -31,7 +31,7 @@ from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import start_together
 from tests.support.console import Console
-from tests.support.flows import Flow, make_flow
+from tests.support.flows import Flow
 from tests.support.kafka import (
     Record,
     consume,
@@ -287,13 +287,7 @@ def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leade
         # Thirteen records of the first epoch were read: the leader tells with every fetch that it has only ten.
         assert diverging_end(source, mirrored.name, offset=13, last_epoch=0) == 10
         assert diverging_end(source, mirrored.name, offset=10, last_epoch=0) is None
-        flow = make_flow(
-            mirrored.folder,
-            source.bootstrap_servers,
-            mirrored.target.bootstrap_servers,
-            topics=mirrored.name,
-            settings={},
-        )
+        flow = mirrored.between(source=source).flow()
         pretend_copied(flow, mirrored.name, first)
 
         (error,) = flow.run(sync=False).errors

@@ -36,7 +36,7 @@ def forgetful(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def mirrored(mirrored: MirroredTopic, forgetful: KafkaCluster) -> MirroredTopic:
-    return replace(mirrored, pair=replace(mirrored.pair, target=forgetful))
+    return mirrored.between(target=forgetful)
 
 
 def old_flow(mirrored: MirroredTopic, **settings: str) -> Flow:

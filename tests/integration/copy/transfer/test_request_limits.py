@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -34,7 +33,7 @@ def narrow(brokers_folder: Path, kafka_jars: Path) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def mirrored(mirrored: MirroredTopic, narrow: KafkaCluster) -> MirroredTopic:
-    return replace(mirrored, pair=replace(mirrored.pair, target=narrow))
+    return mirrored.between(target=narrow)
 
 
 def written(mirrored: MirroredTopic) -> list[Record]:

@@ -270,25 +270,22 @@ def test_a_task_that_could_not_be_deferred_is_refused(
         task.execute()
 
 
-def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task: Task) -> None:
+async def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task: Task) -> None:
     for driver in ("one", "other"):
         DetachedDrivers(task.ledger).begin(
             id=driver, flow=driver, trigger="t", request="", host="h", folder="/f", lease_seconds=60.0
         )
     one, other = (DriverTrigger(driver=each, flow=each, config_path=str(task.file)) for each in ("one", "other"))
 
-    async def events() -> list[Any]:
-        first, second = (asyncio.ensure_future(anext(each.run())) for each in (one, other))
-        while task.watch is None or len(task.watch.waiting) < 2:
-            await asyncio.sleep(0)
-        watch = task.watch
-        await asyncio.to_thread(DetachedDrivers(task.ledger).end, "one", exit_code=0, report=None)
-        ended = [(await first).payload]
-        assert list(watch.waiting) == ["other"]
-        await asyncio.to_thread(DetachedDrivers(task.ledger).end, "other", exit_code=0, report=None)
-        return [*ended, (await second).payload]
-
-    assert asyncio.run(events()) == [{"driver": "one", "state": "ended"}, {"driver": "other", "state": "ended"}]
+    first, second = (asyncio.ensure_future(anext(each.run())) for each in (one, other))
+    while task.watch is None or len(task.watch.waiting) < 2:
+        await asyncio.sleep(0)
+    watch = task.watch
+    await asyncio.to_thread(DetachedDrivers(task.ledger).end, "one", exit_code=0, report=None)
+    assert (await first).payload == {"driver": "one", "state": "ended"}
+    assert list(watch.waiting) == ["other"]
+    await asyncio.to_thread(DetachedDrivers(task.ledger).end, "other", exit_code=0, report=None)
+    assert (await second).payload == {"driver": "other", "state": "ended"}
 
 
 def _make_silent(task: Task) -> None:
@@ -298,7 +295,7 @@ def _make_silent(task: Task) -> None:
         connection.execute(update(METADATA.tables["detached_driver"]).values(seen_at=long_ago))
 
 
-def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews_it_soon(
+async def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews_it_soon(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger was away for two minutes, or its clock was set: the trigger asks every two seconds, and the driver
@@ -307,33 +304,30 @@ def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews
     monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
     _make_silent(task)
 
-    async def event() -> Any:
-        told = asyncio.ensure_future(anext(task.trigger(is_known=False).run()))
-        watch = driver_trigger._watches.setdefault(str(task.file), driver_trigger._Watch(str(task.file)))
-        while not told.done() and "d" not in watch.silent_since:
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(DetachedDrivers(task.ledger).renew, "d")
-        while not told.done() and "d" in watch.silent_since:
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(DetachedDrivers(task.ledger).end, "d", exit_code=0, report=None)
-        return (await told).payload
+    told = asyncio.ensure_future(anext(task.trigger(is_known=False).run()))
+    watch = driver_trigger._watches.setdefault(str(task.file), driver_trigger._Watch(str(task.file)))
+    while not told.done() and "d" not in watch.silent_since:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(DetachedDrivers(task.ledger).renew, "d")
+    while not told.done() and "d" in watch.silent_since:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(DetachedDrivers(task.ledger).end, "d", exit_code=0, report=None)
 
-    assert asyncio.run(event()) == _ENDED
+    assert (await told).payload == _ENDED
 
 
-def test_a_driver_that_stays_silent_has_died(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_driver_that_stays_silent_has_died(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     _make_silent(task)
     monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(driver_trigger, "_SILENT_SECONDS", 0.1)
 
-    async def event() -> Any:
-        return (await anext(task.trigger(is_known=False).run())).payload
+    event = await anext(task.trigger(is_known=False).run())
 
-    assert asyncio.run(event()) == {"driver": "d", "state": "silent"}
+    assert event.payload == {"driver": "d", "state": "silent"}
 
 
 @pytest.mark.parametrize(("state", "is_cancelled"), [("deferred", False), ("failed", True), (None, True)])
-def test_a_driver_for_which_another_triggerer_waits_continues(
+async def test_a_driver_for_which_another_triggerer_waits_continues(
     task: Task, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
 ) -> None:
     """Without an answer about the task's state the driver is cancelled: Airflow's time for it is limited."""
@@ -349,18 +343,15 @@ def test_a_driver_for_which_another_triggerer_waits_continues(
     monkeypatch.setattr(driver_trigger, "_state", answer)
     monkeypatch.setattr(driver_trigger, "_STATE_SECONDS", 1.0)
 
-    async def kill() -> None:
-        try:
-            await task.trigger().on_kill()
-        finally:
-            released.set()
-
-    asyncio.run(kill())
+    try:
+        await task.trigger().on_kill()
+    finally:
+        released.set()
 
     assert task.has_cancelled is is_cancelled
 
 
-def test_a_driver_of_a_cleared_task_is_cancelled_though_the_next_attempt_waits_for_it_already(
+async def test_a_driver_of_a_cleared_task_is_cancelled_though_the_next_attempt_waits_for_it_already(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next attempt was faster than the triggerer, whose first question to Airflow takes seconds."""
@@ -371,38 +362,44 @@ def test_a_driver_of_a_cleared_task_is_cancelled_though_the_next_attempt_waits_f
     task.attempt = "next attempt"
     assert task.deferred(task.execute).driver == "d"
 
-    asyncio.run(trigger.on_kill())
+    await trigger.on_kill()
 
     assert task.has_cancelled
 
 
-def test_a_driver_is_cancelled_though_airflow_cancels_the_cancelling(
+class _Slow:
+    """A call that ends only when it is released."""
+
+    def __init__(self, answer: str | None = None) -> None:
+        self.answer = answer
+        self.called, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, *_: object) -> str | None:
+        self.called.set()
+        self.released.wait(60)
+        return self.answer
+
+    async def cancel_meanwhile(self, waiting: asyncio.Future[Any]) -> None:
+        await asyncio.to_thread(self.called.wait, 60)
+        await _cancel(waiting)
+        self.released.set()
+        await _all_else()
+
+
+async def test_a_driver_is_cancelled_though_airflow_cancels_the_cancelling(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The triggerer cancels a trigger again each second until it has ended, `on_kill` included (Airflow 3.3)."""
     task.earlier()
-    asked, released = threading.Event(), threading.Event()
+    state = _Slow("failed")
+    monkeypatch.setattr(driver_trigger, "_state", state)
 
-    def answer(_: object) -> str:
-        asked.set()
-        released.wait(60)
-        return "failed"
-
-    monkeypatch.setattr(driver_trigger, "_state", answer)
-
-    async def kill() -> None:
-        killing = asyncio.ensure_future(task.trigger().on_kill())
-        await asyncio.to_thread(asked.wait, 60)
-        await _cancel(killing)
-        released.set()
-        await _all_else()
-
-    asyncio.run(kill())
+    await state.cancel_meanwhile(asyncio.ensure_future(task.trigger().on_kill()))
 
     assert task.has_cancelled
 
 
-def test_a_driver_is_cancelled_when_the_ledger_answers_again(
+async def test_a_driver_is_cancelled_when_the_ledger_answers_again(
     task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     task.earlier()
@@ -419,14 +416,14 @@ def test_a_driver_is_cancelled_when_the_ledger_answers_again(
 
     # Also of a task that the triggerer does not name.
     with caplog.at_level("INFO"):
-        asyncio.run(task.trigger(is_known=False).on_kill())
+        await task.trigger(is_known=False).on_kill()
 
     assert task.has_cancelled
     assert caplog.text.count("driver d is not cancelled yet") == 1
     assert "driver d is cancelled" in caplog.text
 
 
-def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
+async def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
     task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     task.earlier()
@@ -437,14 +434,14 @@ def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
     monkeypatch.setattr(driver_trigger, "_open_ledger", open_ledger)
     monkeypatch.setattr(driver_trigger, "_UNKNOWN_SECONDS", 0.0)
 
-    asyncio.run(task.trigger(is_known=False).on_kill())
+    await task.trigger(is_known=False).on_kill()
 
     assert "flow A->B: driver d was not cancelled and still copies: it is locked" in caplog.text
     assert "clear the task and mark its next attempt as failed" in caplog.text
 
 
 @pytest.mark.parametrize(("state", "is_cancelled"), [("deferred", False), ("failed", True), (None, False)])
-def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task_that_was_ended(
+async def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task_that_was_ended(
     task: Task, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
 ) -> None:
     """It is cancelled too when the triggerer ends, where Airflow tells no states any more: the driver continues."""
@@ -459,41 +456,26 @@ def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task
     monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
     monkeypatch.setattr(driver_trigger, "_state", answer)
 
-    async def cancel() -> None:
-        waiting = asyncio.ensure_future(anext(task.trigger().run()))
-        while task.watch is None or not task.watch.waiting:
-            await asyncio.sleep(0)
-        await _cancel(waiting)
-        await _all_else()
-
-    asyncio.run(cancel())
+    waiting = asyncio.ensure_future(anext(task.trigger().run()))
+    while task.watch is None or not task.watch.waiting:
+        await asyncio.sleep(0)
+    await _cancel(waiting)
+    await _all_else()
 
     assert task.has_cancelled is is_cancelled
 
 
-def test_in_airflow_3_2_a_trigger_that_is_cancelled_while_it_still_imports_cancels_the_driver(
+async def test_in_airflow_3_2_a_trigger_that_is_cancelled_while_it_still_imports_cancels_the_driver(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first import takes seconds on a busy machine, and the task was marked meanwhile."""
     task.earlier()
-    imports, released = threading.Event(), threading.Event()
-
-    def slow_import() -> None:
-        imports.set()
-        released.wait(60)
-
+    imports = _Slow()
     monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
-    monkeypatch.setattr(driver_trigger, "_runtime_task_instance", slow_import)
+    monkeypatch.setattr(driver_trigger, "_runtime_task_instance", imports)
     monkeypatch.setattr(driver_trigger, "_state", lambda _: "failed")
 
-    async def cancel() -> None:
-        waiting = asyncio.ensure_future(anext(task.trigger().run()))
-        await asyncio.to_thread(imports.wait, 60)
-        await _cancel(waiting)
-        released.set()
-        await _all_else()
-
-    asyncio.run(cancel())
+    await imports.cancel_meanwhile(asyncio.ensure_future(anext(task.trigger().run())))
 
     assert task.has_cancelled
 

@@ -1,8 +1,14 @@
-"""Java's key stores: files made by keytool 17, and PKCS12 and PEM made here."""
+"""Java's key stores: files made by keytool 17, and PKCS12 and PEM made here.
+
+A client's private key lies on disk for a moment, since Python reads keys from files only: for its owner alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import ssl
+import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +17,8 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore, read_pem_key, read_truststore
+from mirror_lib.cluster.auth.keystores import KeyPair, KeystoreError, read_keystore, read_pem_key, read_truststore
+from mirror_lib.cluster.auth.tls import Tls
 from tests.support.security.pki import PASSWORD, Certified
 
 DATA = Path(__file__).parent / "data"
@@ -160,3 +167,27 @@ def test_given_an_unusable_pem_key_then_the_error_says_why(subtests: pytest.Subt
 def test_given_an_unencrypted_key_with_a_password_then_the_password_does_not_matter() -> None:
     """One ssl.key.password may serve several clients."""
     assert same_key(read_pem_key(CLIENT.key_pem(), CLIENT.pem, "anything").key, CLIENT)
+
+
+def test_the_key_is_encrypted_readable_by_its_owner_alone_and_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Certified.root("Root").issue("client")
+    found: list[tuple[int, int, bytes]] = []
+
+    class Looking(ssl.SSLContext):
+        def load_cert_chain(self, certfile: Path, *given: object, **more: object) -> None:  # type: ignore[override]
+            path = Path(certfile)
+            modes = (stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent))
+            found.append((*modes, path.read_bytes()))  # type: ignore[arg-type]
+            super().load_cert_chain(certfile, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: Looking(ssl.PROTOCOL_TLS_CLIENT))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    Tls(client=KeyPair(client.chain_pem, client.key_pem())).context()
+
+    ((mode, folder_mode, content),) = found
+    assert (mode, folder_mode) == (0o600, 0o700)
+    assert b"BEGIN ENCRYPTED PRIVATE KEY" in content
+    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,8 @@ import asyncio
 import ssl
 import struct
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given
@@ -47,40 +48,34 @@ async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.S
         writer.close()
 
 
-def talk(
+@asynccontextmanager
+async def connected(
     answer: Answer,
-    scene: Callable[[DataConnection], Awaitable[None]],
     *,
     timeout: float = 10.0,
     told_as: Callable[[BaseException], BaseException] = lambda why: why,
     tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None,
     connect: Callable[..., DataConnection] = DataConnection,
-) -> None:
-    """Run a scene with a connection to a server that answers so."""
+) -> AsyncIterator[DataConnection]:
+    """A connection to a server that answers so."""
     theirs, ours = tls or (None, None)
-
-    async def run() -> None:
-        server = await asyncio.start_server(lambda *streams: _serve(answer, *streams), LOOPBACK, 0, ssl=theirs)
-        async with server:
-            host, port = server.sockets[0].getsockname()
-            loop = asyncio.get_running_loop()
-            transport, _ = await loop.create_connection(asyncio.Protocol, host, port, ssl=ours)
-            connection = connect(transport, client_id="tests", timeout=timeout, convert_error=told_as)
-            try:
-                await scene(connection)
-            finally:
-                connection.close()
-
-    asyncio.run(run())
+    server = await asyncio.start_server(lambda *streams: _serve(answer, *streams), LOOPBACK, 0, ssl=theirs)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(asyncio.Protocol, host, port, ssl=ours)
+        connection = connect(transport, client_id="tests", timeout=timeout, convert_error=told_as)
+        try:
+            yield connection
+        finally:
+            connection.close()
 
 
-def test_large_and_small_pieces_arrive_in_their_order() -> None:
+async def test_large_and_small_pieces_arrive_in_their_order() -> None:
     pieces = [b"a", bytes(range(256)) * 4_000, b"b", bytearray(b"c" * 20_000), b""]
 
-    async def scene(connection: DataConnection) -> None:
+    async with connected(echo) as connection:
         assert bytes(await connection.request(1, 11, pieces)) == b"".join(pieces)
-
-    talk(echo, scene)
 
 
 class _DueOnce:
@@ -106,26 +101,25 @@ def with_session(session: _DueOnce) -> Callable[..., DataConnection]:
     return lambda transport, **named: DataConnection(transport, session=session, **named)
 
 
-def test_given_a_login_to_renew_then_requests_wait_for_it_in_their_order() -> None:
+async def test_given_a_login_to_renew_then_requests_wait_for_it_in_their_order() -> None:
     arrived: list[bytes] = []
 
     def answer(correlation_id: int, body: bytes) -> bytes:
         arrived.append(body)
         return echo(correlation_id, body)
 
-    async def scene(connection: DataConnection) -> None:
+    async with connected(answer, connect=with_session(_DueOnce())) as connection:
         bodies = [b"request %d" % number for number in range(6)]
         answers = await asyncio.gather(*(connection.request(1, 11, [body]) for body in bodies))
         assert [bytes(each) for each in answers] == bodies
         assert not connection.is_renewing
 
-    talk(answer, scene, connect=with_session(_DueOnce()))
     logins = [b"login 0", b"login 1"]
     # The first two were under way; the third found that the session is due.
     assert arrived == [b"request 0", b"request 1", *logins, *(b"request %d" % number for number in range(2, 6))]
 
 
-def test_given_a_login_that_cannot_be_renewed_then_the_connection_ends_and_nothing_more_is_sent() -> None:
+async def test_given_a_login_that_cannot_be_renewed_then_the_connection_ends_and_nothing_more_is_sent() -> None:
     session, arrived = _DueOnce(), []
     session.failure = ValueError("refused")
 
@@ -133,7 +127,7 @@ def test_given_a_login_that_cannot_be_renewed_then_the_connection_ends_and_nothi
         arrived.append(body)
         return echo(correlation_id, body)
 
-    async def scene(connection: DataConnection) -> None:
+    async with connected(answer, connect=with_session(session)) as connection:
         waiting = [connection.request(1, 11, [b"request %d" % number]) for number in range(4)]
         said = await asyncio.gather(*waiting, return_exceptions=True)
         assert [bytes(each) for each in said[:2] if isinstance(each, memoryview)] == [b"request 0", b"request 1"]
@@ -142,12 +136,11 @@ def test_given_a_login_that_cannot_be_renewed_then_the_connection_ends_and_nothi
             assert str(each) == "the login could not be renewed: refused"
         assert not connection.open
 
-    talk(answer, scene, connect=with_session(session))
     assert arrived == [b"request 0", b"request 1", b"login 0", b"login 1"]
 
 
-def test_given_a_connection_that_is_closed_while_its_login_is_renewed_then_held_requests_fail() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_given_a_connection_that_is_closed_while_its_login_is_renewed_then_held_requests_fail() -> None:
+    async with connected(echo, connect=with_session(_DueOnce())) as connection:
         waiting = [connection.request(1, 11, [b"%d" % number]) for number in range(4)]
         await asyncio.sleep(0)
         assert connection.is_renewing
@@ -155,20 +148,16 @@ def test_given_a_connection_that_is_closed_while_its_login_is_renewed_then_held_
         said = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(each) for each in said] == [ConnectionResetError] * 4
 
-    talk(echo, scene, connect=with_session(_DueOnce()))
 
-
-def test_requests_under_way_together_get_their_own_answers() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_requests_under_way_together_get_their_own_answers() -> None:
+    async with connected(echo) as connection:
         bodies = [bytes([number]) * (number * 50_000) for number in range(8)]
         answers = await asyncio.gather(*(connection.request(1, 11, [body]) for body in bodies))
         assert [bytes(answer) for answer in answers] == bodies
 
-    talk(echo, scene)
 
-
-def test_what_somebody_still_looks_at_is_not_overwritten_by_later_answers() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_what_somebody_still_looks_at_is_not_overwritten_by_later_answers() -> None:
+    async with connected(echo) as connection:
         held = []
         for number in range(12):
             answer = await connection.request(1, 11, [bytes([number]) * 200_000])
@@ -178,11 +167,9 @@ def test_what_somebody_still_looks_at_is_not_overwritten_by_later_answers() -> N
             del answer
         assert all(set(view) == {number} for number, view in held)
 
-    talk(echo, scene)
 
-
-def test_the_memory_of_a_large_answer_is_used_again_once_nobody_looks_at_it() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_the_memory_of_a_large_answer_is_used_again_once_nobody_looks_at_it() -> None:
+    async with connected(echo) as connection:
         used = set()
         for number in range(20):
             answer = await connection.request(1, 11, [bytes([number]) * (200_000 - number)])
@@ -192,19 +179,15 @@ def test_the_memory_of_a_large_answer_is_used_again_once_nobody_looks_at_it() ->
         # The newest and the one before are held by this loop in turn.
         assert len(used) <= 3
 
-    talk(echo, scene)
 
-
-def test_a_small_answer_has_memory_of_its_own() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_a_small_answer_has_memory_of_its_own() -> None:
+    async with connected(echo) as connection:
         answers = [await connection.request(1, 11, [b"x" * 10]) for _ in range(5)]
         assert len({id(answer.obj) for answer in answers}) == 5
 
-    talk(echo, scene)
 
-
-def test_an_answer_that_does_not_come_ends_the_connection() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_an_answer_that_does_not_come_ends_the_connection() -> None:
+    async with connected(lambda _id, _body: b"", timeout=0.2) as connection:
         waiting = [connection.request(1, 11, [b"x"]), connection.request(1, 11, [b"y"])]
         first, second = await asyncio.gather(*waiting, return_exceptions=True)
         # The request that was waited for too long is told apart from those behind it.
@@ -214,22 +197,18 @@ def test_an_answer_that_does_not_come_ends_the_connection() -> None:
         with pytest.raises(ConnectionError):
             await connection.request(1, 11, [b"z"])
 
-    talk(lambda _id, _body: b"", scene, timeout=0.2)
 
-
-def test_a_garbled_stream_ends_the_connection(subtests: pytest.Subtests) -> None:
-    async def scene(connection: DataConnection) -> None:
-        with pytest.raises(ConnectionError):
-            await connection.request(1, 11, [b"x"])
-        assert not connection.open
-
+async def test_a_garbled_stream_ends_the_connection(subtests: pytest.Subtests) -> None:
     for case, answer in (
         ("another request's answer", lambda number, body: echo(number + 1, body)),
         ("an impossible size", lambda _number, _body: struct.pack(">i", -5)),
         ("a size beyond any answer", lambda _number, _body: struct.pack(">i", 2**31 - 1)),
     ):
         with subtests.test(case=case):
-            talk(answer, scene)
+            async with connected(answer) as connection:
+                with pytest.raises(ConnectionError):
+                    await connection.request(1, 11, [b"x"])
+                assert not connection.open
 
 
 #: A request, the bytes that a fetch wants, the size that is announced, and the largest allowed one.
@@ -249,46 +228,40 @@ ANNOUNCED = {
 
 
 @pytest.mark.parametrize("name", ANNOUNCED)
-def test_a_response_that_is_too_large_for_its_request_is_not_received(name: str) -> None:
+async def test_a_response_that_is_too_large_for_its_request_is_not_received(name: str) -> None:
     api_key, body, fetch_bytes, announced, allowed = ANNOUNCED[name]
 
-    async def refused(connection: DataConnection) -> None:
+    async with connected(lambda _number, _body: struct.pack(">i", announced) + bytes(4096)) as connection:
         with pytest.raises(ConnectionError, match=f"announced a response of {announced:,} bytes .* {allowed:,} are"):
             await connection.request(api_key, 1, [body], fetch_bytes=fetch_bytes)
         assert not connection.open
 
-    talk(lambda _number, _body: struct.pack(">i", announced) + bytes(4096), refused)
 
-
-def test_a_response_as_large_as_allowed_is_received() -> None:
-    async def received(connection: DataConnection) -> None:
+async def test_a_response_as_large_as_allowed_is_received() -> None:
+    async with connected(lambda number, _body: echo(number, bytes(16 * 1024 * 1024 - 4))) as connection:
         assert len(await connection.request(35, 1, [b"x"])) == 16 * 1024 * 1024 - 4
 
-    talk(lambda number, _body: echo(number, bytes(16 * 1024 * 1024 - 4)), received)
 
-
-def test_a_response_that_nobody_waits_for_is_not_received() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_a_response_that_nobody_waits_for_is_not_received() -> None:
+    async with connected(lambda number, body: echo(number, body) + struct.pack(">i", 2**30) + bytes(10)) as connection:
         await connection.request(1, 11, [b"x"])
         with pytest.raises(ConnectionError):
             await connection.request(1, 11, [b"y"])
 
-    talk(lambda number, body: echo(number, body) + struct.pack(">i", 2**30) + bytes(10), scene)
 
-
-def test_an_answer_that_cannot_be_read_fails_its_own_request_only() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_an_answer_that_cannot_be_read_fails_its_own_request_only() -> None:
+    async with connected(echo) as connection:
         requests = [connection.request_read(1, 11, [body], int) for body in (b"1", b"no number", b"3")]
         first, second, third = await asyncio.gather(*requests, return_exceptions=True)
         assert (first, third) == (1, 3)
         assert isinstance(second, ValueError)
         assert connection.open
 
-    talk(echo, scene)
 
-
-def test_requests_fail_with_what_the_user_of_the_connection_makes_of_its_end() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_requests_fail_with_what_the_user_of_the_connection_makes_of_its_end() -> None:
+    async with connected(
+        lambda _id, _body: b"", timeout=0.2, told_as=lambda why: LookupError(type(why).__name__)
+    ) as connection:
         waiting = [connection.request(1, 11, [b"x"]) for _ in range(2)]
         found = await asyncio.gather(*waiting, return_exceptions=True)
         assert [(type(each), str(each)) for each in found] == [
@@ -296,18 +269,14 @@ def test_requests_fail_with_what_the_user_of_the_connection_makes_of_its_end() -
             (LookupError, "ConnectionResetError"),
         ]
 
-    talk(lambda _id, _body: b"", scene, timeout=0.2, told_as=lambda why: LookupError(type(why).__name__))
 
-
-def test_a_connection_that_is_closed_fails_what_waits() -> None:
-    async def scene(connection: DataConnection) -> None:
+async def test_a_connection_that_is_closed_fails_what_waits() -> None:
+    async with connected(lambda _id, _body: b"") as connection:
         waiting = asyncio.ensure_future(connection.request(1, 11, [b"x"]))
         await asyncio.sleep(0.01)
         connection.close()
         with pytest.raises(ConnectionError):
             await waiting
-
-    talk(lambda _id, _body: b"", scene)
 
 
 class Pieces(asyncio.Transport):
@@ -364,10 +333,10 @@ class Counted(DataConnection):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is not known when a socket tells of what it has")
-def test_a_large_answer_is_read_in_few_pieces_however_many_come() -> None:
+async def test_a_large_answer_is_read_in_few_pieces_however_many_come() -> None:
     body = bytes(8_000_003)
 
-    async def scene(connection: DataConnection) -> None:
+    async with connected(echo, connect=Counted) as connection:
         assert isinstance(connection, Counted)
         assert await connection.request(1, 11, [body]) == body
         for small in (b"", b"x", bytes(5_000)):
@@ -375,16 +344,12 @@ def test_a_large_answer_is_read_in_few_pieces_however_many_come() -> None:
         # The server sends 115 pieces; half a mebibyte of them at a time are read, and small answers at once.
         assert connection.reads < 30
 
-    talk(echo, scene, connect=Counted)
 
-
-def test_a_large_answer_over_tls_is_whole_when_all_of_it_has_left_the_socket() -> None:
+async def test_a_large_answer_over_tls_is_whole_when_all_of_it_has_left_the_socket() -> None:
     root = Certified.root("tests")
     server = root.issue(LOOPBACK, addresses=(LOOPBACK,)).server_context()
 
-    async def scene(connection: DataConnection) -> None:
+    async with connected(echo, tls=(server, ssl.create_default_context(cadata=root.pem)), timeout=5.0) as connection:
         for size in range(65_000, 1_200_000, 50_021):
             body = bytes(size)
             assert await connection.request(1, 11, [body]) == body
-
-    talk(echo, scene, tls=(server, ssl.create_default_context(cadata=root.pem)), timeout=5.0)

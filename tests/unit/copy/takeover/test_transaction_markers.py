@@ -179,29 +179,24 @@ def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(subt
             committed(Coordinator(never=[never]))
 
 
-def test_given_a_commit_that_fails_when_aborted_then_the_position_topic_has_its_marker_even_if_that_was_left_out() -> (
-    None
-):
+async def test_given_a_commit_that_fails_when_aborted_then_positions_have_a_marker_even_if_it_was_left_out() -> None:
     target = Coordinator(unmarked=[POSITIONS])
     target.refuse = AuthorizationError("not allowed.")
+    given = transaction(target)
+    with pytest.raises(AuthorizationError):
+        await given.commit([POSITION], {ORDERS: 6, PAYMENTS: 6})
 
-    async def scene() -> None:
-        given = transaction(target)
-        with pytest.raises(AuthorizationError):
-            await given.commit([POSITION], {ORDERS: 6, PAYMENTS: 6})
-        await given.abort()
-
-    asyncio.run(scene())
+    await given.abort()
 
     assert target.commits == []
     assert target.aborts == [[ORDERS, PAYMENTS, POSITIONS], [POSITIONS]]
     assert target.ends[POSITIONS] == 1
 
 
-def test_given_no_position_yet_when_aborted_then_that_is_all() -> None:
+async def test_given_no_position_yet_when_aborted_then_that_is_all() -> None:
     target = Coordinator()
 
-    asyncio.run(transaction(target).abort())
+    await transaction(target).abort()
 
     assert target.aborts == [[ORDERS, PAYMENTS]]
 

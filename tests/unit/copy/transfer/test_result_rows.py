@@ -1,4 +1,4 @@
-"""Results on their way from executors to the driver."""
+"""Results on their way from executors to the driver, and what Spark loads before it forks its Python workers."""
 
 from __future__ import annotations
 
@@ -55,3 +55,10 @@ def test_errors_come_back_with_their_type_and_place() -> None:
 
 def test_sending_does_not_load_pandas() -> None:
     assert loaded_after(f"from {to_arrow.__module__} import to_arrow; to_arrow([])", ["pandas"]) == []
+
+
+def test_the_daemon_loads_nothing_that_is_heavy_or_starts_threads() -> None:
+    """numpy's BLAS and Arrow start threads, which a fork does not survive; Kafka's C client does too."""
+    heavy = ("numpy", "pyarrow", "pandas", "confluent_kafka", "sqlalchemy")
+
+    assert loaded_after("import spark_jobs.copy_task", heavy) == []
