@@ -12,14 +12,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.console import Console
 from tests.support.cutovers import commit
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import (
-    consume,
-    create_topic,
-    produce,
-    records,
-    transaction,
-    watermarks,
-)
+from tests.support.kafka import consume, create_topic, produce, records, transaction, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 
 

@@ -18,14 +18,7 @@ from mirror_lib.features.transforms.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.features.transforms.preview.preview import (
-    Becomes,
-    Dropped,
-    Fails,
-    Outcome,
-    PreviewResult,
-    RecordPlace,
-)
+from mirror_lib.features.transforms.preview.preview import Becomes, Dropped, Fails, Outcome, PreviewResult, RecordPlace
 from mirror_lib.features.transforms.rows.layout import READ_SCHEMA, place_of
 from mirror_lib.records.header import Codec
 from spark_jobs.preview import preview_with

@@ -25,12 +25,7 @@ from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.sync.groups import flow as flow_groups
-from mirror_lib.sync.groups.flow import (
-    GroupSync,
-    apply_flow_groups,
-    plan_flow_groups,
-    sync_flow_groups,
-)
+from mirror_lib.sync.groups.flow import GroupSync, apply_flow_groups, plan_flow_groups, sync_flow_groups
 from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.groups import commit_offset as commit

@@ -9,13 +9,7 @@ from types import FrameType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.file.derive import (
-    FlowSettings,
-    clusters,
-    flow_settings,
-    selected_flows,
-    top_level,
-)
+from mirror_lib.config.file.derive import FlowSettings, clusters, flow_settings, selected_flows, top_level
 from mirror_lib.config.loader import check
 from mirror_lib.config.model import Provenance
 from mirror_lib.topology.names import FlowId

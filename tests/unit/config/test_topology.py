@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, MirrorConfig, Rename
-from mirror_lib.config.topology import (
-    config_property_filter,
-    flow_topology,
-    loops,
-    rename_rules,
-    replication_policy,
-)
+from mirror_lib.config.topology import config_property_filter, flow_topology, loops, rename_rules, replication_policy
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
 

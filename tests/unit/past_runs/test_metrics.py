@@ -20,22 +20,11 @@ from mirror_lib.errors import LOSS_REASONS, MirrorError
 from mirror_lib.features.audit.metrics_text import METRICS as AUDIT_METRICS
 from mirror_lib.features.metrics import exported as metrics
 from mirror_lib.features.metrics.exported import METRICS, Metric, is_healthy, late_after_seconds, samples
-from mirror_lib.features.metrics.figures import (
-    FlowFigures,
-    GapTotals,
-    GroupTotals,
-    RunTimes,
-    RunTotals,
-    VerifyTotals,
-)
+from mirror_lib.features.metrics.figures import FlowFigures, GapTotals, GroupTotals, RunTimes, RunTotals, VerifyTotals
 from mirror_lib.features.metrics.prometheus import CONTENT_TYPE, render_metrics
 from mirror_lib.features.metrics_file import write_metrics_file
 from mirror_lib.ledger.cutover_rows import CutoverRow
-from mirror_lib.ledger.observed_rows import (
-    FlowObservationRow,
-    HeartbeatObservationRow,
-    StepOutcomeRow,
-)
+from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow, StepOutcomeRow
 from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.flow_files import LEDGER, write_flow

@@ -20,12 +20,7 @@ from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedErr
 from mirror_lib.features.forecast.verdicts import PartitionForecast, behind_transaction
 from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.planning.model import PartitionFacts, PartitionPlan, SourceLoss
-from mirror_lib.planning.open_transactions import (
-    hanging_problems,
-    is_hanging,
-    longest_by,
-    open_transaction_notes,
-)
+from mirror_lib.planning.open_transactions import hanging_problems, is_hanging, longest_by, open_transaction_notes
 from mirror_lib.planning.plan import first_offset, pack, plan_round
 from mirror_lib.records.last_records import LastRecord
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -12,13 +12,7 @@ from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.sync.loops.flow import (
-    Namesakes,
-    copies_of_namesakes,
-    refuse_loops,
-    refuse_namesakes,
-    refuse_own_copies,
-)
+from mirror_lib.sync.loops.flow import Namesakes, copies_of_namesakes, refuse_loops, refuse_namesakes, refuse_own_copies
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 

@@ -13,10 +13,7 @@ from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.cluster.topics.position_store import OffsetSyncWriter, PositionStore
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.copy.transfer.task import copy_attempt, copy_bin
-from mirror_lib.errors import (
-    FencedError,
-    TargetDivergedError,
-)
+from mirror_lib.errors import FencedError, TargetDivergedError
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.flows import Flow, copy_here

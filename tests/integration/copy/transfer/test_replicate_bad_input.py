@@ -6,12 +6,7 @@ import pytest
 
 from mirror_lib.copy.run import replicate
 from mirror_lib.copy.run_options import CopyRunner, RunOptions
-from mirror_lib.errors import (
-    CorruptBatchError,
-    MirrorError,
-    SourceRecreatedError,
-    TopicMissingError,
-)
+from mirror_lib.errors import CorruptBatchError, MirrorError, SourceRecreatedError, TopicMissingError
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.flows import copy_here
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, watermarks

@@ -12,12 +12,7 @@ import pytest
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition
 from mirror_lib.copy.transfer.fetcher import SourceReader
-from mirror_lib.errors import (
-    BrokerUnreachableError,
-    CorruptBatchError,
-    RetriesExhaustedError,
-    SourceTruncatedError,
-)
+from mirror_lib.errors import BrokerUnreachableError, CorruptBatchError, RetriesExhaustedError, SourceTruncatedError
 from mirror_lib.records.header import parse_header
 from mirror_lib.records.last_records import LastRecord, find_last_records
 from mirror_lib.topology.names import TopicPartition

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.commit.poison_gaps import gap_rows
-from mirror_lib.errors import (
-    AuthorizationError,
-    CorruptBatchError,
-    RecordRefusedError,
-    TopicMissingError,
-)
+from mirror_lib.errors import AuthorizationError, CorruptBatchError, RecordRefusedError, TopicMissingError
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.planning.model import PartitionResult
 from mirror_lib.records.header import parse_header
