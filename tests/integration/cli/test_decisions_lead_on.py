@@ -161,8 +161,7 @@ class TestAnInterruptedMerge:
             produce(scene.pair.source, topic, records(10))
         scene.console.change({"A->B.topics": ",".join(topics), "mirror.topics.merge.enabled": "true"})
         self.merge(scene, topics, f"{scene.topic}.merged")
-        flow = reloaded(scene)
-        interrupted(flow, killed_after())
+        interrupted(replace(scene.flow, config=load(scene.flow.path).flow("A->B")), killed_after())
         return topics
 
     def merge(self, scene: Scene, topics: list[str], into: str) -> None:
@@ -181,10 +180,6 @@ class TestAnInterruptedMerge:
         assert sorted(map(str, scene.on_target(f"{scene.topic}.anew"))) == sorted(
             str(each.value) for each in records(10) * 2
         )
-
-
-def reloaded(scene: Scene) -> Flow:
-    return replace(scene.flow, config=load(scene.flow.path).flow("A->B"))
 
 
 class TestAPositionThatCannotBeRead:

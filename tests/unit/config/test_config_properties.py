@@ -12,10 +12,6 @@ from mirror_lib.config.model import Severity
 _LATIN = st.text(st.characters(max_codepoint=0xFF), max_size=20)
 
 
-def _values(text: str) -> dict[str, str]:
-    return {key: entry.value for key, entry in parse_properties(text.encode("iso-8859-1")).effective.items()}
-
-
 def test_lines_count_from_where_an_assignment_begins() -> None:
     parsed = parse_properties(b"# c\r\n\r\na=1,\\\r\n  2\r\nb=3\r\n")
     assert [(entry.key, entry.line) for entry in parsed.entries] == [("a", 3), ("b", 5)]
@@ -62,8 +58,8 @@ def test_backslashes_that_java_removes_are_doubted_and_other_escapes_are_not() -
 
 @given(st.dictionaries(_LATIN, _LATIN, max_size=8))
 def test_what_the_library_writes_is_read_back(values: dict[str, str]) -> None:
-    text = javaproperties.dumps(values, timestamp=None)
-    assert _values(text) == values
+    read = parse_properties(javaproperties.dumps(values, timestamp=None).encode("iso-8859-1"))
+    assert {key: entry.value for key, entry in read.effective.items()} == values
 
 
 @given(st.dictionaries(_LATIN, _LATIN, max_size=8), st.sampled_from(["\n", "\r", "\r\n"]), st.integers(0, 3))

@@ -322,22 +322,13 @@ def diverging_end(source: KafkaCluster, topic: str, *, offset: int, last_epoch: 
 
 def pretend_copied(flow: Flow, topic: str, first: list[Record]) -> None:
     """Thirteen records of the source's first epoch were copied, of which it has only ten any more."""
-
-    def only(_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    flow.sync_topics()
-    place = TopicPartition(topic, 0)
-    with FlowClusters.connect(flow.config) as clusters:
-        description = clusters.source_admin.describe_topics([topic])[topic]
-        clusters.positions.write(
-            [closed(place, offset=12, target_offset=0, topic_id=description.topic_id, leader_epoch=0)]
-        )
     assert len(first) == 10
-
-
-def closed(place: TopicPartition, **fields: Any) -> Position:
-    return Position(place.topic, place.partition, state=PositionState.CLOSED, run_id="before", **fields)
+    flow.sync_topics()
+    copied = {"offset": 12, "target_offset": 0, "leader_epoch": 0}
+    with FlowClusters.connect(flow.config) as clusters:
+        topic_id = clusters.source_admin.describe_topics([topic])[topic].topic_id
+        closed = Position(topic, 0, state=PositionState.CLOSED, run_id="before", topic_id=topic_id, **copied)
+        clusters.positions.write([closed])
 
 
 #: Where a topic of twenty records begins by its rule.

@@ -20,13 +20,9 @@ from tests.support.security.pki import Certified
 Answer = Callable[[int, bytes], bytes]
 
 
-def framed(payload: bytes) -> bytes:
-    return struct.pack(">i", len(payload)) + payload
-
-
 def echo(correlation_id: int, body: bytes) -> bytes:
     """An answer that carries the request's body."""
-    return framed(struct.pack(">i", correlation_id) + body)
+    return struct.pack(">ii", 4 + len(body), correlation_id) + body
 
 
 async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -29,10 +29,6 @@ def result(partition: int, runs: tuple[OffsetRun, ...], error: MirrorError | Non
     )
 
 
-def as_spark_collects(batches: list[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches)
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 100)), max_size=20))
 def test_results_come_back_as_they_were(steps: list[tuple[int, int]]) -> None:
     runs, source, target = [], 0, 0
@@ -40,7 +36,9 @@ def test_results_come_back_as_they_were(steps: list[tuple[int, int]]) -> None:
         runs.append(OffsetRun(source + hole, target, count))
         source, target = source + hole + count, target + count
     sent = [result(number, merge(runs), None) for number in range(3)]
-    assert from_arrow([as_spark_collects([to_arrow(sent[:2]), to_arrow(sent[2:])])]) == sent
+    # As Spark collects them.
+    collected = pa.Table.from_batches([to_arrow(sent[:2]), to_arrow(sent[2:])])
+    assert from_arrow([collected]) == sent
 
 
 def test_errors_come_back_with_their_type_and_place() -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.errors import BrokerUnreachableError, LedgerError, MirrorError, Where
-from mirror_lib.ledger.rows import PartitionRunRow, RunState
+from mirror_lib.ledger.rows import RunState
 from mirror_lib.ledger.store import Ledger
 from tests.support.ledger.rows import partition_run
 
@@ -192,10 +192,6 @@ def started(ledger: Ledger) -> Iterator[Ledger]:
     return ledger
 
 
-def _without_time(rows: tuple[PartitionRunRow, ...]) -> list[PartitionRunRow]:
-    return [replace(row, updated_at=None) for row in rows]
-
-
 def test_a_later_row_of_the_same_round_replaces_the_earlier_one(started: Ledger) -> None:
     done = replace(
         PLANNED,
@@ -213,7 +209,7 @@ def test_a_later_row_of_the_same_round_replaces_the_earlier_one(started: Ledger)
 
     started.save_partition_runs([done])
 
-    assert _without_time(started.partition_runs("r1")) == [done]
+    assert [replace(row, updated_at=None) for row in started.partition_runs("r1")] == [done]
 
 
 def test_rounds_and_partitions_stand_side_by_side_oldest_round_first(started: Ledger) -> None:
