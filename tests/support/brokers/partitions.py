@@ -1,11 +1,14 @@
-"""Facts, plans and results of partitions, with usual values where a test sets none."""
+"""Facts, plans and results of partitions, and verifications of them, with usual values where a test sets none."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.features.verify.model import VerifyFacts, VerifyJob
+from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.planning.model import PartitionFacts, PartitionPlan, PartitionResult
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 
 def partition_facts(topic: str = "orders", partition: int = 0, **changed: Any) -> PartitionFacts:
@@ -58,3 +61,31 @@ def partition_result(plan: PartitionPlan | None = None, **changed: Any) -> Parti
         "runs": (),
     }
     return PartitionResult(**(usual | changed))
+
+
+def verify_facts(
+    topic: str = "orders", partition: int = 0, *, runs: tuple[OffsetRun, ...] = (), **changed: Any
+) -> VerifyFacts:
+    """A partition whose logs begin at offset 0 and end where its map does, while a run may be writing."""
+    usual: dict[str, Any] = {
+        "source": TopicPartition(topic, partition),
+        "target": TopicPartition(f"A.{topic}", partition),
+        "source_start": 0,
+        "source_end": runs[-1].source_next if runs else 0,
+        "target_start": 0,
+        "target_end": runs[-1].target_next if runs else 0,
+    }
+    return VerifyFacts(runs=runs, **(usual | changed))
+
+
+def verify_job(**changed: Any) -> VerifyJob:
+    """A verification of the flow A->B that reads nothing yet."""
+    here = Connection("B", ("localhost:1",))
+    usual: dict[str, Any] = {
+        "flow": FlowId("A", "B"),
+        "source": here,
+        "target": here,
+        "read_committed": False,
+        "bins": (),
+    }
+    return VerifyJob(**(usual | changed))

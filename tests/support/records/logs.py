@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from hypothesis import strategies as st
+
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.features.verify.compare.compare import RangeComparer
-from mirror_lib.features.verify.findings import RangeOutcome
+from mirror_lib.features.verify.findings import DifferenceKind, RangeOutcome
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.records.spans import Span, read_spans
@@ -15,6 +17,9 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.records.record_batches import SourceRecord, batch
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+#: Numbers of records of the first batches of a log.
+SIZES = st.lists(st.integers(1, 9), max_size=12)
+CODECS = st.sampled_from([0, 1, 3, 4])
 
 
 def numbered(count: int, *, first: int = 0) -> list[SourceRecord]:
@@ -34,6 +39,17 @@ def numbered(count: int, *, first: int = 0) -> list[SourceRecord]:
 def at(records: Sequence[SourceRecord], first: int) -> list[SourceRecord]:
     """The same records in a row from another offset on."""
     return [replace(record, offset=first + number) for number, record in enumerate(records)]
+
+
+def altered(record: SourceRecord, part: str) -> SourceRecord:
+    """The same record with another key, value, headers or timestamp."""
+    changes: dict[str, object] = {
+        "key": b"other",
+        "value": (record.value or b"")[:-1] + b"!",
+        "headers": (("number", b"other"),),
+        "timestamp": record.timestamp + 1,
+    }
+    return replace(record, **{part: changes[part]})  # type: ignore[arg-type]
 
 
 def log(records: Sequence[SourceRecord], sizes: Sequence[int] = (), *, codec: int = 0, attributes: int = 0) -> bytes:
@@ -100,6 +116,12 @@ def compared(
             comparer.feed_target(part, part[-1].next_offset if part else comparer.target.end)
         comparer.walk()
     return comparer.outcome()
+
+
+def places_of(outcome: RangeOutcome) -> list[tuple[DifferenceKind, int | None, int | None]]:
+    """Kind and both offsets of all differences, none of which was only counted."""
+    assert outcome.difference_count == len(outcome.differences)
+    return [(each.kind, each.source_offset, each.target_offset) for each in outcome.differences]
 
 
 def _parts(all_of_them: Sequence[Span | RecordBlock], size: int) -> Iterator[Sequence[Span | RecordBlock]]:

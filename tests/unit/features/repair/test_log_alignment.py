@@ -1,4 +1,7 @@
-"""Which record is which, from two logs alone: after transactions, compaction and retention on either side."""
+"""Which record is which, from two logs alone: after transactions, compaction and retention on either side.
+
+What the ledger and the logs say about the same partition, and what is written of it.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,16 @@ from mirror_lib.copy.takeover.tail_match import MismatchError
 from mirror_lib.errors import TransientError
 from mirror_lib.features.repair import log_alignment as log_match
 from mirror_lib.features.repair.log_alignment import LogMatch, LogMatcher, LogShape
-from mirror_lib.features.repair.map_rebuild import match_logs
+from mirror_lib.features.repair.map_rebuild import Difference, Rebuilt, match_logs
 from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.topology.names import TopicPartition
-from tests.support.records.offset_maps import records
+from tests.support.records.offset_maps import records, run_lists
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
+
+ORDERS = TopicPartition("orders", 0)
 
 
 @dataclass
@@ -280,9 +287,8 @@ class CleanedLog:
 
 
 def found_in(source: CleanedLog, target: CleanedLog) -> LogMatch:
-    place = TopicPartition("orders", 0)
     plan = RebuildPlan(
-        place, place, source.log.start, source.log.end, target.log.start, target.log.end, certain_end=True
+        ORDERS, ORDERS, source.log.start, source.log.end, target.log.start, target.log.end, certain_end=True
     )
     return asyncio.run(match_logs(plan, source, target, (), lambda _offsets: None))
 
@@ -386,3 +392,32 @@ def test_what_stands_behind_the_end_changes_nothing(behind: list[str | None], on
     assert matcher.is_finished
     assert matcher.as_shaped
     assert pairs(matcher.match()) == [(0, 0), (1, 1), (2, 2)]
+
+
+@given(ledger=run_lists(), logs=run_lists())
+def test_records_are_compared_one_by_one(ledger: tuple[OffsetRun, ...], logs: tuple[OffsetRun, ...]) -> None:
+    known, told = dict(records(ledger)), dict(records(logs))
+
+    found = Difference.between(RunColumns.of(ledger), RunColumns.of(logs))
+
+    both = known.keys() & told.keys()
+    assert found == Difference(
+        same=sum(known[source] == told[source] for source in both),
+        only_in_ledger=len(known.keys() - both),
+        only_in_logs=len(told.keys() - both),
+        contradicting=sum(known[source] != told[source] for source in both),
+    )
+
+
+@given(runs=run_lists(), data=st.data())
+def test_a_map_that_the_logs_do_not_add_to_is_left_as_it_is(runs: tuple[OffsetRun, ...], data: st.DataObject) -> None:
+    """Retention has taken some of it: what the ledger knows of that is still true."""
+    whole = RunColumns.of(runs)
+    pairs = records(runs)
+    kept = [pair for pair in pairs if data.draw(st.booleans())]
+    difference = Difference.between(whole, RunColumns.of([OffsetRun(*pair, 1) for pair in kept]))
+
+    rebuilt = Rebuilt(RebuildPlan(ORDERS, ORDERS, 0, 1, 0, 1, certain_end=True), difference=difference)
+
+    assert not rebuilt.changes
+    assert (difference.same, difference.only_in_ledger) == (len(kept), len(pairs) - len(kept))

@@ -13,21 +13,13 @@ from mirror_lib.config.first_start import EARLIEST
 from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError, ConfigurationError, TopicMissingError
 from mirror_lib.features.repair.set_positions import plan_changes
-
-FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-A->B.topics = orders.*
-"""
+from tests.support.flow_files import write_flow
 
 
 def test_a_topic_of_the_flow_that_the_source_does_not_return_is_refused(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    path = tmp_path / "m.properties"
-    path.write_text(FILE)
+    flow = load(write_flow(tmp_path, "A->B.topics = orders.*")).flow("A->B")
     described: PerTopic[Any] = PerTopic({}, {})
     clusters: Any = SimpleNamespace(source_admin=SimpleNamespace(describe_topics=lambda _: described))
     for error, kind, text in (
@@ -38,4 +30,4 @@ def test_a_topic_of_the_flow_that_the_source_does_not_return_is_refused(
             described.errors["orders-eu"] = error
 
             with pytest.raises(kind, match=text):
-                plan_changes(load(path).flow("A->B"), clusters, "orders-eu", (), EARLIEST, run_id="run")
+                plan_changes(flow, clusters, "orders-eu", (), EARLIEST, run_id="run")

@@ -10,30 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.features.verify.compare.compare import RangeComparer
-from mirror_lib.features.verify.findings import Difference, DifferenceKind, RangeOutcome
+from mirror_lib.features.verify.findings import DifferenceKind
 from mirror_lib.features.verify.model import KnownGap
 from mirror_lib.offsets.runs import OffsetRun
-from tests.support.records.logs import at, check_of, compared, log, numbered, spans, whole_range
+from tests.support.records.logs import (
+    CODECS,
+    SIZES,
+    altered,
+    at,
+    check_of,
+    compared,
+    log,
+    numbered,
+    places_of,
+    spans,
+    whole_range,
+)
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, marker
 
-_SIZES = st.lists(st.integers(1, 9), max_size=12)
-_CODECS = st.sampled_from([0, 1, 3, 4])
 
-
-def _found(outcome: RangeOutcome) -> list[tuple[DifferenceKind, int | None, int | None]]:
-    assert outcome.difference_count == len(outcome.differences)
-    return [(each.kind, each.source_offset, each.target_offset) for each in outcome.differences]
-
-
-def _one(outcome: RangeOutcome) -> Difference:
-    (difference,) = outcome.differences
-    assert outcome.difference_count == 1
-    return difference
-
-
-@given(
-    count=st.integers(1, 60), ours=_SIZES, theirs=_SIZES, codecs=st.tuples(_CODECS, _CODECS), at_once=st.integers(1, 5)
-)
+@given(count=st.integers(1, 60), ours=SIZES, theirs=SIZES, codecs=st.tuples(CODECS, CODECS), at_once=st.integers(1, 5))
 def test_the_same_records_in_any_batches_are_equal(
     count: int, ours: list[int], theirs: list[int], codecs: tuple[int, int], at_once: int
 ) -> None:
@@ -50,7 +46,7 @@ def test_the_same_records_in_any_batches_are_equal(
     assert outcome.gone_on_both == 0
 
 
-@given(count=st.integers(1, 60), sizes=_SIZES, codec=_CODECS, at_once=st.integers(1, 5))
+@given(count=st.integers(1, 60), sizes=SIZES, codec=CODECS, at_once=st.integers(1, 5))
 def test_batches_that_were_passed_on_are_not_decoded(count: int, sizes: list[int], codec: int, at_once: int) -> None:
     records = numbered(count)
     check = check_of(whole_range([OffsetRun(0, 50, count)]))
@@ -62,21 +58,11 @@ def test_batches_that_were_passed_on_are_not_decoded(count: int, sizes: list[int
     assert outcome.records == outcome.records_undecoded == count
 
 
-def _changed(record: SourceRecord, part: str) -> SourceRecord:
-    changes: dict[str, object] = {
-        "key": b"other",
-        "value": (record.value or b"")[:-1] + b"!",
-        "headers": (("number", b"other"),),
-        "timestamp": record.timestamp + 1,
-    }
-    return replace(record, **{part: changes[part]})  # type: ignore[arg-type]
-
-
 @given(
     data=st.data(),
     count=st.integers(1, 150),
     part=st.sampled_from(["key", "value", "headers", "timestamp"]),
-    sizes=st.tuples(_SIZES, _SIZES),
+    sizes=st.tuples(SIZES, SIZES),
     same_sizes=st.booleans(),
     at_once=st.integers(1, 5),
 )
@@ -85,24 +71,20 @@ def test_one_altered_record_is_found_with_what_differs(
 ) -> None:
     records, place = numbered(count), data.draw(st.integers(0, count - 1))
     copy = at(records, 10)
-    copy[place] = _changed(copy[place], part)
+    copy[place] = altered(copy[place], part)
     check = check_of(whole_range([OffsetRun(0, 10, count)], to_end=10 + count))
 
     outcome = compared(check, log(records, sizes[0]), log(copy, sizes[not same_sizes]), at_once=at_once)
 
-    difference = _one(outcome)
-    assert (difference.kind, difference.source_offset, difference.target_offset) == (
-        DifferenceKind.ALTERED,
-        place,
-        10 + place,
-    )
+    assert places_of(outcome) == [(DifferenceKind.ALTERED, place, 10 + place)]
+    (difference,) = outcome.differences
     assert difference.what == (part,)
     assert (difference.source_digest == difference.target_digest) == (part == "timestamp")
     assert outcome.records == count - 1
 
 
 @pytest.mark.parametrize("change", ["missing", "duplicated", "swapped"])
-@given(data=st.data(), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
+@given(data=st.data(), sizes=st.tuples(SIZES, SIZES), at_once=st.integers(1, 5))
 def test_one_record_that_is_elsewhere_is_found_and_the_rest_compared(
     change: str, data: st.DataObject, sizes: tuple[list[int], list[int]], at_once: int
 ) -> None:
@@ -120,7 +102,7 @@ def test_one_record_that_is_elsewhere_is_found_and_the_rest_compared(
 
     outcome = compared(check, log(records, sizes[0]), log(at(copy, 10), sizes[1]), at_once=at_once)
 
-    assert _found(outcome) == [(kind, source_offset, target_offset)]
+    assert places_of(outcome) == [(kind, source_offset, target_offset)]
     assert outcome.differences[0].records == (2 if change == "swapped" else 1)
     assert outcome.records == compared_records
 
@@ -168,7 +150,7 @@ def test_what_one_side_has_alone_is_told_by_its_kind() -> None:
         outcome = compared(check, log(source, [9]), log(at(target, 0), [7]))
         is_extra = kind is DifferenceKind.EXTRA
         expected = [(kind, None, place) if is_extra else (kind, place, None) for place in places]
-        assert _found(outcome) == expected, name
+        assert places_of(outcome) == expected, name
         assert outcome.records == count, name
 
 
@@ -203,12 +185,12 @@ def test_a_record_that_is_gone_on_one_side_is_compacted_only_where_that_can_be()
     for compacted in (True, False):
         on_target = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=10), target_compacted=compacted)
         outcome = compared(on_target, log(records), log(left))
-        assert _found(outcome) == ([] if compacted else [(DifferenceKind.MISSING, 4, None)])
+        assert places_of(outcome) == ([] if compacted else [(DifferenceKind.MISSING, 4, None)])
         assert (outcome.compacted_target, outcome.records) == (int(compacted), 9)
 
         on_source = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=10), source_compacted=compacted)
         outcome = compared(on_source, log(left), log(records))
-        assert _found(outcome) == ([] if compacted else [(DifferenceKind.EXTRA, None, 4)])
+        assert places_of(outcome) == ([] if compacted else [(DifferenceKind.EXTRA, None, 4)])
         assert outcome.compacted_source == int(compacted)
 
 
@@ -224,7 +206,7 @@ def test_records_that_no_map_knows_are_compacted_at_most_where_the_target_has_un
 
         explained = free if compacted else 0
         assert outcome.compacted_target == explained, (compacted, free)
-        assert _found(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
+        assert places_of(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
 
 
 def test_target_records_that_no_map_knows_are_compacted_at_most_where_the_source_has_unused_offsets_for_them() -> None:
@@ -246,11 +228,11 @@ def test_target_records_that_no_map_knows_are_compacted_at_most_where_the_source
         row = (compacted, unused, at_the_end, standing)
         assert outcome.compacted_source == explained, row
         found = range(4 + standing + explained, 6 + standing)
-        assert _found(outcome) == [(DifferenceKind.EXTRA, None, offset) for offset in found], row
+        assert places_of(outcome) == [(DifferenceKind.EXTRA, None, offset) for offset in found], row
         assert outcome.outside_map == standing, row
 
 
-@given(data=st.data(), count=st.integers(1, 60), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
+@given(data=st.data(), count=st.integers(1, 60), sizes=st.tuples(SIZES, SIZES), at_once=st.integers(1, 5))
 def test_compaction_on_both_sides_at_different_times_is_no_difference(
     data: st.DataObject, count: int, sizes: tuple[list[int], list[int]], at_once: int
 ) -> None:
@@ -352,7 +334,7 @@ def test_a_foreign_record_that_equals_the_next_one_is_not_taken_for_it() -> None
 def test_the_digest_of_the_same_range_is_the_same_again_and_tells_an_altered_byte() -> None:
     records = numbered(50)
     copy = list(records)
-    copy[30] = _changed(copy[30], "value")
+    copy[30] = altered(copy[30], "value")
     check = check_of(whole_range([OffsetRun(0, 0, 50)], to_end=50))
 
     once, again, other = (
@@ -366,7 +348,7 @@ def test_the_digest_of_the_same_range_is_the_same_again_and_tells_an_altered_byt
 
 def test_only_the_first_differences_are_kept_and_all_are_counted() -> None:
     records = numbered(500)
-    copy = [_changed(record, "value") for record in records]
+    copy = [altered(record, "value") for record in records]
     check = check_of(whole_range([OffsetRun(0, 0, 500)], to_end=500))
 
     outcome = compared(check, log(records, [30]), log(copy, [40]))
@@ -381,5 +363,5 @@ def test_no_difference_shows_what_the_records_hold() -> None:
 
     outcome = compared(check, log(records), log([replace(records[0], value=b"secret-other")]))
 
-    assert _one(outcome).what == ("value",)
+    assert [each.what for each in outcome.differences] == [("value",)]
     assert "secret" not in repr(outcome)

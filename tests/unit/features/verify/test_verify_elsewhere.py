@@ -9,7 +9,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.features.transforms.rows.columns import RowColumns, by_place
@@ -24,12 +23,12 @@ from mirror_lib.features.verify.model import (
     RoutedCheck,
     RoutedPlan,
     Share,
-    VerifyJob,
 )
 from mirror_lib.features.verify.routed.findings import Place
 from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
 from mirror_lib.features.verify.routed.routed_rows import Elsewhere
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.partitions import verify_job
 
 SOURCE, OWN = TopicPartition("payments", 2), TopicPartition("A.payments", 2)
 DE = TopicPartition("payments.de", 2)
@@ -50,12 +49,8 @@ def check(**changes: Any) -> PartitionCheck:
 
 
 def elsewhere(known: Sequence[KnownRoute] = (), covered: Sequence[Share] = (), *, timed: bool = True) -> Elsewhere:
-    here = Connection("B", {"bootstrap.servers": "localhost:1"})
     plan = RoutedPlan((RoutedCheck(target=DE, timed=timed),), tuple(known), tuple(covered))
-    job = VerifyJob(
-        flow=FlowId("A", "B"), source=here, target=here, read_committed=False, bins=(), routed=plan, digest_key=KEY
-    )
-    return Elsewhere(job)
+    return Elsewhere(verify_job(routed=plan, digest_key=KEY))
 
 
 def batch_of(sent: Sequence[Sent]) -> pa.RecordBatch:

@@ -10,21 +10,15 @@ from hypothesis import strategies as st
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
 from mirror_lib.features.verify.findings import DifferenceKind, RangeOutcome, VerifiedMark
-from mirror_lib.features.verify.model import (
-    CheckRange,
-    KnownGap,
-    OppositeFacts,
-    PartitionCheck,
-    VerifyFacts,
-    VerifyMode,
-)
+from mirror_lib.features.verify.model import CheckRange, KnownGap, OppositeFacts, PartitionCheck, VerifyMode
 from mirror_lib.features.verify.planning.plan import plan_verification
 from mirror_lib.features.verify.state.plan import plan_state
 from mirror_lib.ledger.directions import MapPart
 from mirror_lib.offsets.runs import OffsetRun, decode, merge
 from mirror_lib.records.spans import read_spans
 from mirror_lib.topology.names import FlowId
-from tests.support.records.logs import SOURCE, TARGET, at, check_of, log, numbered, whole_range
+from tests.support.brokers.partitions import verify_facts
+from tests.support.records.logs import at, check_of, log, numbered, whole_range
 from tests.support.records.offset_maps import records, run_lists
 from tests.support.records.record_batches import TRANSACTIONAL, batch, marker
 
@@ -32,19 +26,8 @@ _PRODUCER = 7
 
 
 def _check(runs: tuple[OffsetRun, ...], parts: tuple[MapPart, ...], **more: Any) -> PartitionCheck:
-    source_end, target_end = runs[-1].source_next, runs[-1].target_next
-    facts = VerifyFacts(
-        source=SOURCE,
-        target=TARGET,
-        runs=runs,
-        source_start=0,
-        source_end=source_end,
-        target_start=0,
-        target_end=target_end,
-        settled=VerifiedMark(source_end, target_end),
-        parts=parts,
-        **more,
-    )
+    settled = VerifiedMark(runs[-1].source_next, runs[-1].target_next)
+    facts = verify_facts(runs=runs, settled=settled, parts=parts, **more)
     (check,) = plan_verification(FlowId("A", "B"), [facts], mode=VerifyMode.FULL).partitions
     return check
 
@@ -156,14 +139,8 @@ def test_what_the_flow_there_has_left_out_is_left_out_on_the_way_back() -> None:
 
 def test_by_state_aborted_records_that_the_opposite_flow_has_copied_are_known() -> None:
     # Given a compacted topic whose first 3 records the opposite flow has copied, and 2 the flow itself
-    facts = VerifyFacts(
-        source=SOURCE,
-        target=TARGET,
+    facts = verify_facts(
         runs=(OffsetRun(0, 1, 3), OffsetRun(3, 5, 2)),
-        source_start=0,
-        source_end=5,
-        target_start=0,
-        target_end=7,
         source_compacted=True,
         target_compacted=True,
         copied_to=5,

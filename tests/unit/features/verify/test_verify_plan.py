@@ -11,25 +11,22 @@ from mirror_lib.features.verify.findings import Verdict, VerifiedMark
 from mirror_lib.features.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyMode, VerifyPlan
 from mirror_lib.features.verify.planning.plan import SAMPLE_RECORDS, clip, plan_verification, take
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId
+from tests.support.brokers.partitions import verify_facts
 from tests.support.records.offset_maps import records, run_lists
 
 FLOW = FlowId("A", "B")
 
 
 def _facts(partition: int = 0, **changes: Any) -> VerifyFacts:
-    settings: dict[str, Any] = {
-        "source": TopicPartition("orders", partition),
-        "target": TopicPartition("A.orders", partition),
+    usual: dict[str, Any] = {
         "runs": (OffsetRun(0, 0, 10_000),),
-        "source_start": 0,
         "source_end": 10_000,
-        "target_start": 0,
         "target_end": 10_000,
         "settled": VerifiedMark(10_000, 10_000),
         "source_bytes": 1_000_000,
     }
-    return VerifyFacts(**{**settings, **changes})
+    return verify_facts(partition=partition, **(usual | changes))
 
 
 def _plan(*facts: VerifyFacts, mode: VerifyMode = VerifyMode.FULL, **more: Any) -> VerifyPlan:

@@ -1,4 +1,4 @@
-"""What a verification tells: exit codes, confidence, the page, and its way back from executors."""
+"""What a verification tells: partitions, exit codes, confidence, the page, and its way back from executors."""
 
 from __future__ import annotations
 
@@ -81,6 +81,23 @@ def _report(*verdicts: PartitionVerdict, routed: tuple[RoutedVerdict, ...] = ())
         idle=2,
         routed=routed,
     )
+
+
+def test_compacted_records_are_those_of_either_side_and_of_both() -> None:
+    outcomes = (replace(OUTCOME, compacted_source=1, compacted_target=20), replace(OUTCOME, gone_on_both=300))
+
+    assert replace(EQUAL, outcomes=outcomes).compacted_records == 321
+
+
+def test_only_a_partition_that_is_equal_without_any_record_is_empty() -> None:
+    outcome = replace(OUTCOME, records=0)
+    empty = replace(EQUAL, outcomes=(outcome,))
+    assert empty.is_empty
+    for stopped in Stopped:
+        assert not replace(empty, stopped=stopped).is_empty, stopped
+    for found in ("records", "expired", "compacted_source", "compacted_target", "gone_on_both", "skipped", "pending"):
+        assert not replace(empty, outcomes=(replace(outcome, **{found: 1}),)).is_empty, found
+    assert not replace(empty, verdict=Verdict.UNVERIFIABLE).is_empty
 
 
 def test_the_worst_verdict_decides() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import TransientError
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.features.transforms.tables import RoutedRangeRow
@@ -36,6 +35,7 @@ from mirror_lib.features.verify.routed.routed_rows import FoundRow
 from mirror_lib.features.verify.routed.target_digests import DigestsJob
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import verify_facts, verify_job
 
 FLOW = FlowId("A", "B")
 AWAY = TransformChain((Transform("away", columns=ColumnExpressions(topic="'payments.de'")),))
@@ -45,19 +45,15 @@ KEY = b"any key"
 
 def payments(partition: int = 0, **changes: Any) -> VerifyFacts:
     """A source partition of 100 records, of which the first 60 stay."""
-    settings: dict[str, Any] = {
-        "source": TopicPartition("payments", partition),
-        "target": TopicPartition("A.payments", partition),
+    usual: dict[str, Any] = {
         "runs": (OffsetRun(0, 0, 60),),
-        "source_start": 0,
         "source_end": 100,
-        "target_start": 0,
         "target_end": 60,
         "settled": VerifiedMark(100, 60),
         "source_bytes": 100_000,
         "chain": AWAY,
     }
-    return VerifyFacts(**{**settings, **changes})
+    return verify_facts("payments", partition, **(usual | changes))
 
 
 def row(source: tuple[int, int], target: tuple[int, int], to: TopicPartition = THERE, **more: Any) -> RoutedRangeRow:
@@ -269,10 +265,7 @@ def test_what_is_left_over_is_what_is_wanted_and_not_read(
 
 
 def job_of(found: VerifyPlan) -> VerifyJob:
-    here = Connection("B", {"bootstrap.servers": "localhost:1"})
-    return VerifyJob(
-        flow=FLOW, source=here, target=here, read_committed=False, bins=found.bins, routed=found.routed, digest_key=KEY
-    )
+    return verify_job(bins=found.bins, routed=found.routed, digest_key=KEY)
 
 
 def judged(

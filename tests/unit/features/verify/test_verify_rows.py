@@ -14,13 +14,11 @@ from mirror_lib.features.verify.findings import DifferenceKind, RangeOutcome
 from mirror_lib.features.verify.model import CheckRange, KnownGap, PartitionCheck
 from mirror_lib.features.verify.transformed.compare_rows import RowNumbers
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
-from tests.support.records.logs import SOURCE, TARGET, at, log
+from tests.support.records.logs import CODECS, SIZES, SOURCE, TARGET, altered, at, log, places_of
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord
 from tests.support.records.transformed_logs import Made, compared_rows, made, rows_of
 
 _SOURCE_FIRST, _TARGET_FIRST = 100, 7
-_SIZES = st.lists(st.integers(1, 9), max_size=12)
-_CODECS = st.sampled_from([0, 1, 3, 4])
 #: How many rows and stretches of the target are fed at a time.
 _AT_ONCE = st.tuples(st.integers(1, 9), st.integers(1, 5))
 
@@ -67,15 +65,10 @@ def _compared(
     return compared_rows(check, whole, raw, rows_at_once=at_once[0], ranges_at_once=at_once[1])
 
 
-def _found(outcome: RangeOutcome) -> list[tuple[DifferenceKind, int | None, int | None]]:
-    assert outcome.difference_count == len(outcome.differences)
-    return [(each.kind, each.source_offset, each.target_offset) for each in outcome.differences]
-
-
 @given(
     shape=_shapes(),
-    sizes=_SIZES,
-    codec=_CODECS,
+    sizes=SIZES,
+    codec=CODECS,
     at_once=_AT_ONCE,
     data=st.data(),
 )
@@ -99,23 +92,13 @@ def test_what_the_transforms_make_is_equal_in_any_batches(
     assert outcome.digest is not None
 
 
-def _changed(record: SourceRecord, part: str) -> SourceRecord:
-    changes: dict[str, object] = {
-        "key": None,
-        "value": (record.value or b"")[:-1] + b"!",
-        "headers": (),
-        "timestamp": record.timestamp + 1,
-    }
-    return replace(record, **{part: changes[part]})  # type: ignore[arg-type]
-
-
 _STRANGER = SourceRecord(0, value=b"nobody sent it")
 
 
 @given(
     shape=_shapes(),
     part=st.sampled_from(["key", "value", "headers", "timestamp"]),
-    sizes=_SIZES,
+    sizes=SIZES,
     at_once=_AT_ONCE,
     data=st.data(),
 )
@@ -126,17 +109,17 @@ def test_one_altered_record_is_found_with_what_differs(
     whole = _made(counts)
     place = data.draw(st.integers(0, len(whole) - 1))
     copy = list(whole.rows)
-    copy[place] = _changed(copy[place], part)
+    copy[place] = altered(copy[place], part)
 
     outcome = _compared(counts, copy, several=several, sizes=sizes, at_once=at_once)
 
-    assert _found(outcome) == [(DifferenceKind.ALTERED, whole.sources[place], _TARGET_FIRST + place)]
+    assert places_of(outcome) == [(DifferenceKind.ALTERED, whole.sources[place], _TARGET_FIRST + place)]
     assert outcome.differences[0].what == (part,)
     assert outcome.records == len(whole) - 1
 
 
 @pytest.mark.parametrize("change", ["missing", "repeated", "added", "swapped"])
-@given(sizes=_SIZES, at_once=_AT_ONCE, data=st.data())
+@given(sizes=SIZES, at_once=_AT_ONCE, data=st.data())
 def test_one_record_that_is_elsewhere_is_found_and_the_rest_compared(
     change: str, sizes: list[int], at_once: tuple[int, int], data: st.DataObject
 ) -> None:
@@ -156,13 +139,13 @@ def test_one_record_that_is_elsewhere_is_found_and_the_rest_compared(
     outcome = _compared(counts, copy, several=several, sizes=sizes, at_once=at_once)
 
     expected = None if target_offset is None else _TARGET_FIRST + target_offset
-    assert _found(outcome) == [(kind, source_offset, expected)]
+    assert places_of(outcome) == [(kind, source_offset, expected)]
     assert outcome.records == len(whole) + compared
 
 
 @given(
     shape=_shapes(least=2),
-    sizes=_SIZES,
+    sizes=SIZES,
     at_once=_AT_ONCE,
     kinds=st.lists(st.sampled_from(["alter", "drop", "add", "repeat"]), min_size=1, max_size=8),
     data=st.data(),
@@ -186,7 +169,7 @@ def test_several_changes_at_once_are_never_taken_for_equal(
         elif copy and kind == "repeat":
             copy.insert(place, copy[place])
         elif copy:
-            copy[place] = _changed(copy[place], "value")
+            copy[place] = altered(copy[place], "value")
     same = [each.content for each in copy] == [each.content for each in whole.rows]
 
     outcome = _compared(counts, copy, several=several, sizes=sizes, at_once=at_once) if copy else None

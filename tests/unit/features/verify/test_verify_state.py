@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -17,7 +18,8 @@ from mirror_lib.features.verify.state.plan import SHARED_TARGET, plan_state
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.records.varint import encode_varint
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId
+from tests.support.brokers.partitions import verify_facts
 
 DIGESTER = Digester(b"secret")
 NOTHING = newest_of(np.empty(0, digests.ENTRY))
@@ -278,17 +280,8 @@ def test_a_side_too_large_for_memory_gives_the_newest_record_of_each_key() -> No
 
 def test_only_compacted_topics_that_nobody_else_writes_to_are_compared() -> None:
     def fact(topic: str, **more: object) -> VerifyFacts:
-        settings: dict[str, object] = {"source_compacted": True, "copied_to": 5, **more}
-        return VerifyFacts(
-            source=TopicPartition(topic, 0),
-            target=TopicPartition(f"A.{topic}", 0),
-            runs=(OffsetRun(0, 0, 5),),
-            source_start=0,
-            source_end=5,
-            target_start=0,
-            target_end=5,
-            **settings,  # type: ignore[arg-type]
-        )
+        usual: dict[str, Any] = {"source_compacted": True, "copied_to": 5}
+        return verify_facts(topic, runs=(OffsetRun(0, 0, 5),), **(usual | more))
 
     plan = plan_state(
         FlowId("A", "B"),

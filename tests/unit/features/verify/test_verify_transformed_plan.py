@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.features.transforms.model import (
     ColumnExpressions,
     FunctionKind,
@@ -26,7 +25,8 @@ from mirror_lib.features.verify.planning.chains import may_give_several
 from mirror_lib.features.verify.planning.plan import plan_verification
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.offsets.runs import OffsetRun, merge
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId
+from tests.support.brokers.partitions import verify_facts, verify_job
 
 FLOW = FlowId("A", "B")
 FILTER = TransformChain((Transform("some", filter="key IS NOT NULL"),))
@@ -43,23 +43,19 @@ def _every_fourth(width: int) -> tuple[OffsetRun, ...]:
     return merge(OffsetRun(offset, offset // 4 * width, 1) for offset in range(0, 10_000, 4))
 
 
-def _facts(partition: int = 0, topic: str = "orders", **changes: Any) -> VerifyFacts:
+def _facts(partition: int = 0, **changes: Any) -> VerifyFacts:
     """Every fourth record is on the target, and three times where transforms make several of it."""
     several = may_give_several(changes.get("chain", FILTER))
     width = 3 if several else 1
-    settings: dict[str, Any] = {
-        "source": TopicPartition(topic, partition),
-        "target": TopicPartition(f"A.{topic}", partition),
+    usual: dict[str, Any] = {
         "runs": _every_fourth(width),
-        "source_start": 0,
         "source_end": 10_000,
-        "target_start": 0,
         "target_end": 2_500 * width,
         "settled": VerifiedMark(10_000, 2_500 * width),
         "source_bytes": 1_000_000,
         "chain": FILTER,
     }
-    return VerifyFacts(**{**settings, **changes})
+    return verify_facts(partition=partition, **(usual | changes))
 
 
 def _plan(*facts: VerifyFacts, mode: VerifyMode = VerifyMode.FULL, **more: Any) -> VerifyPlan:
@@ -167,8 +163,7 @@ def test_nothing_is_said_of_transforms_where_nothing_was_copied_yet() -> None:
 
 
 def _job(plan: VerifyPlan, **more: Any) -> VerifyJob:
-    here = Connection("A", {"bootstrap.servers": "localhost:1"})
-    return VerifyJob(flow=FLOW, source=here, target=here, read_committed=False, bins=plan.bins, **more)
+    return verify_job(bins=plan.bins, **more)
 
 
 def _checks(job: VerifyJob) -> set[PartitionCheck]:
