@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -30,7 +31,6 @@ WORKER = {
 VERSION = "kafka-version=4.3.0"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 Connectors = list[dict[str, str]]
-Worker = Mapping[str, str] | None
 
 
 def imported(
@@ -64,90 +64,72 @@ def flow_but(*, source: Mapping[str, str] | None = None, checkpoint: Mapping[str
     return [connectors[0] | (source or {}), connectors[1] | (checkpoint or {}), connectors[2]]
 
 
-#: What is left open, connectors and worker, the question with its choices, and what an answer gives.
-QUESTIONS: list[tuple[str, Connectors, Worker, str, list[str], dict[str, dict[str, str | None]]]] = [
-    (
-        "without a source connector nothing is copied",
-        flow()[1:],
-        None,
-        "A->B.source-connector",
-        ["none"],
-        {"none": {"A->B.enabled": "false"}},
+@dataclass(frozen=True)
+class Open:
+    """What connectors leave open: the question with its choices, and what some of its answers write into the file."""
+
+    connectors: Connectors
+    question: str
+    choices: Sequence[str]
+    decided: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    worker: Mapping[str, str] | None = None
+
+
+DIFFERING = flow_but(
+    source={"topics": "a", "groups": "ignored"}, checkpoint={"topics": "b", "groups": "g", "replication.factor": "9"}
+)
+QUESTIONS = {
+    "without a source connector nothing is copied": Open(
+        flow()[1:], "A->B.source-connector", ["none"], {"none": {"A->B.enabled": "false"}}
     ),
-    (
-        "records that Connect skipped",
+    "records that Connect skipped": Open(
         flow(errors__tolerance="all"),
-        None,
         "A->B.errors.tolerance",
         ["fail", "skip", "quarantine"],
         {policy: {"A->B.mirror.poison.policy": policy, "A->B.enabled": "true"} for policy in PoisonPolicy},
     ),
-    (
-        "a setting that two connectors read and have differently",
-        flow_but(
-            source={"topics": "a", "groups": "ignored"},
-            checkpoint={"topics": "b", "groups": "g", "replication.factor": "9"},
-        ),
-        None,
-        "A->B.topics",
-        ["source", "checkpoint"],
-        {"checkpoint": {"A->B.topics": "b", "A->B.groups": "g"}},
+    "a setting that two connectors read and have differently": Open(
+        DIFFERING, "A->B.topics", ["source", "checkpoint"], {"checkpoint": {"A->B.topics": "b", "A->B.groups": "g"}}
     ),
-    (
-        "a policy that one connector lacks",
+    "a policy that one connector lacks": Open(
         flow_but(source={"replication.policy.separator": "-"})[:2],
-        None,
         "A->B.replication.policy.separator",
         ["source", "default"],
         {"default": {"A->B.replication.policy.separator": None}},
     ),
-    (
-        "two source connectors of a flow",
+    "two source connectors of a flow": Open(
         [connector("Source", name="x", topics="a"), connector("Source", name="y", topics="b")],
-        None,
         "A->B.source-connector",
         ["x", "y"],
         {"y": {"A->B.topics": "b"}},
     ),
-    (
-        "flows that see a cluster differently",
+    "flows that see a cluster differently": Open(
         [*flow(), connector("Source", "B", "A") | {"source.cluster.bootstrap.servers": "b2:9092"}],
-        None,
         "B.bootstrap.servers",
         ["A->B", "B->A"],
         {"B->A": {"B.bootstrap.servers": "b2:9092"}},
     ),
-    (
-        "a worker of other brokers",
+    "a worker of other brokers": Open(
         flow(),
-        {**WORKER, "bootstrap.servers": "elsewhere:9092"},
         "A->B.data-brokers",
         ["target", "producer"],
         {
             "target": {"A->B.producer.override.bootstrap.servers": None},
             "producer": {"A->B.producer.override.bootstrap.servers": "elsewhere:9092"},
         },
+        worker={**WORKER, "bootstrap.servers": "elsewhere:9092"},
     ),
-    (
-        "a converter of the worker that changes records",
+    "a converter of the worker that changes records": Open(
         [{name: value for name, value in each.items() if name != "value.converter"} for each in flow()],
-        {**WORKER, "value.converter": JSON_CONVERTER},
         "A->B.value.converter",
         ["bytes"],
-        {},
+        worker={**WORKER, "value.converter": JSON_CONVERTER},
     ),
-    (
-        "a converter of the connector that changes records",
-        flow(value__converter=JSON_CONVERTER),
-        None,
-        "A->B.value.converter",
-        ["bytes"],
-        {},
+    "a converter of the connector that changes records": Open(
+        flow(value__converter=JSON_CONVERTER), "A->B.value.converter", ["bytes"]
     ),
-    (
-        "an unknown provider",
+    "an unknown provider": Open(
         flow(source__cluster__ssl__key__password="${vault:path:key}"),
-        None,
         "provider.vault",
         ["env", "dir", "keep"],
         {
@@ -156,15 +138,15 @@ QUESTIONS: list[tuple[str, Connectors, Worker, str, list[str], dict[str, dict[st
             "keep": {"A.ssl.key.password": "${vault:path:key}"},
         },
     ),
-]
+}
 
 
 def test_what_connectors_leave_open_is_a_question_that_its_answer_decides(subtests: pytest.Subtests) -> None:
-    for case, connectors, worker, question, choices, decided in QUESTIONS:
+    for case, left in QUESTIONS.items():
         with subtests.test(case):
-            assert questions(imported(connectors, worker=worker)) == {question: choices}
-            for answer, expected in decided.items():
-                result = imported(connectors, f"{question}={answer}", worker=worker)
+            assert questions(imported(left.connectors, worker=left.worker)) == {left.question: left.choices}
+            for answer, expected in left.decided.items():
+                result = imported(left.connectors, f"{left.question}={answer}", worker=left.worker)
                 lines = assignments(result)
                 assert {name: lines.get(name) for name in expected} == expected, answer
                 assert result.questions == ()
@@ -175,7 +157,7 @@ def test_what_connectors_agree_on_is_no_question(subtests: pytest.Subtests) -> N
     other_order = {"source.cluster.bootstrap.servers": "a2:9092, a1:9092"}
     for connectors in ([source, source], flow_but(checkpoint=other_order)[:2]):
         assert imported(connectors).questions == ()
-    ignored = imported(QUESTIONS[2][1], "A->B.topics=checkpoint")
+    ignored = imported(DIFFERING, "A->B.topics=checkpoint")
     assert {"groups", "replication.factor"} <= reasons(ignored).keys(), "another connector has them"
 
 
