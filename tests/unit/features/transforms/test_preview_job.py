@@ -15,15 +15,8 @@ from mirror_lib.features.transforms.preview.preview import MadeRecord, PreviewRe
 from mirror_lib.features.transforms.rows.layout import READ_SCHEMA
 from mirror_lib.features.transforms.sampling.job import PreviewArguments, PreviewRunner, main, read_result, write_rows
 from mirror_lib.features.transforms.sampling.sample import Edge, SampleStart, shares
+from tests.support.flow_files import write_flow
 
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-A->B.mirror.transforms = live
-A->B.mirror.transform.live.filter = key IS NOT NULL
-"""
 RESULT = PreviewResult(
     made={RecordPlace(0, 1): (MadeRecord(b"k", None, (("h", None),), 5),)},
     failed={RecordPlace(0, 2): MirrorError("no", where=Where(topic="orders", partition=0, offset=2))},
@@ -33,8 +26,8 @@ RESULT = PreviewResult(
 
 @pytest.fixture
 def arguments(tmp_path: Path) -> PreviewArguments:
-    config = tmp_path / "mirror.properties"
-    config.write_text(_FILE)
+    chain = ("A->B.mirror.transforms = live", "A->B.mirror.transform.live.filter = key IS NOT NULL")
+    config = write_flow(tmp_path, *chain)
     return PreviewArguments(config, "A->B", "orders", "A.orders", tmp_path / "rows", tmp_path / "result")
 
 

@@ -20,6 +20,7 @@ from mirror_lib.features.transforms.python_functions import (
     parse_reference,
 )
 
+RANDOM, CLOCK, SURROUNDINGS = Influence.RANDOM, Influence.CLOCK, Influence.SURROUNDINGS
 Write = Callable[[str], None]
 
 
@@ -144,37 +145,25 @@ def test_a_function_takes_one_argument(company: Write, subtests: pytest.Subtests
 
 def test_what_may_make_results_differ_is_named_and_nothing_else(company: Write, subtests: pytest.Subtests) -> None:
     for source, what, influence in [
-        ("import random\ndef mask(f): return random.random()", "random.random", Influence.RANDOM),
-        ("import random as r\ndef mask(f): return r.Random().random()", "random.Random", Influence.RANDOM),
-        ("from random import choice\ndef mask(f): return choice(f)", "random.choice", Influence.RANDOM),
-        ("def mask(f):\n    import uuid\n    return uuid.uuid4()", "uuid.uuid4", Influence.RANDOM),
-        ("import secrets\ndef mask(f): return secrets.token_hex()", "secrets.token_hex", Influence.RANDOM),
-        ("import os\ndef mask(f): return os.urandom(8)", "os.urandom", Influence.RANDOM),
-        (
-            "import numpy as np\ndef mask(f): return np.random.default_rng()",
-            "numpy.random.default_rng",
-            Influence.RANDOM,
-        ),
-        ("import time\ndef mask(f): return time.time()", "time.time", Influence.CLOCK),
-        ("from datetime import datetime\ndef mask(f): return datetime.now()", "datetime.datetime.now", Influence.CLOCK),
-        ("import datetime\ndef mask(f): return datetime.date.today()", "datetime.date.today", Influence.CLOCK),
-        (
-            "from pyspark.sql import functions as F\ndef mask(f): return f.withColumn('a', F.rand())",
-            "pyspark.sql.functions.rand",
-            Influence.RANDOM,
-        ),
+        ("import random\ndef mask(f): return random.random()", "random.random", RANDOM),
+        ("import random as r\ndef mask(f): return r.Random().random()", "random.Random", RANDOM),
+        ("from random import choice\ndef mask(f): return choice(f)", "random.choice", RANDOM),
+        ("def mask(f):\n    import uuid\n    return uuid.uuid4()", "uuid.uuid4", RANDOM),
+        ("import secrets\ndef mask(f): return secrets.token_hex()", "secrets.token_hex", RANDOM),
+        ("import os\ndef mask(f): return os.urandom(8)", "os.urandom", RANDOM),
+        ("import numpy as np\ndef mask(f): return np.random.default_rng()", "numpy.random.default_rng", RANDOM),
+        ("import time\ndef mask(f): return time.time()", "time.time", CLOCK),
+        ("from datetime import datetime\ndef mask(f): return datetime.now()", "datetime.datetime.now", CLOCK),
+        ("import datetime\ndef mask(f): return datetime.date.today()", "datetime.date.today", CLOCK),
+        ("from pyspark.sql import functions as F\ndef mask(f): return F.rand()", "pyspark.sql.functions.rand", RANDOM),
         (
             "from pyspark.sql.functions import current_timestamp\ndef mask(f): return current_timestamp()",
             "pyspark.sql.functions.current_timestamp",
-            Influence.CLOCK,
+            CLOCK,
         ),
-        ("def mask(f): return hash(f)", "hash", Influence.SURROUNDINGS),
-        ("import os\ndef mask(f): return os.environ['A']", "os.environ", Influence.SURROUNDINGS),
-        (
-            "import uuid\ndef helper(): return uuid.uuid1()\ndef mask(f): return helper()",
-            "uuid.uuid1",
-            Influence.RANDOM,
-        ),
+        ("def mask(f): return hash(f)", "hash", SURROUNDINGS),
+        ("import os\ndef mask(f): return os.environ['A']", "os.environ", SURROUNDINGS),
+        ("import uuid\ndef helper(): return uuid.uuid1()\ndef mask(f): return helper()", "uuid.uuid1", RANDOM),
     ]:
         with subtests.test(source):
             company(source)

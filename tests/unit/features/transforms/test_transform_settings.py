@@ -150,12 +150,7 @@ def test_an_error_names_its_key_and_says_what_to_do(subtests: pytest.Subtests) -
         (one(topics="orders", decode_value="string"), "a.topics", "does nothing", "filter"),
         (one(filter="true", sql_file="/no/such.sql"), "a.sql.file", "cannot be combined with filter", ""),
         (one(value="key", function="textwrap:dedent"), "a.function", "cannot be combined with value", ""),
-        (
-            one(sql_file="/no/such.sql", function="textwrap:dedent"),
-            "a.function",
-            "cannot be combined with sql.file",
-            "",
-        ),
+        (one(sql_file="x", function="textwrap:dedent"), "a.function", "cannot be combined with sql.file", ""),
         (one(sql_file="/no/such.sql"), "a.sql.file", "/no/such.sql cannot be read: No such file", ""),
         (one(sql_file="/"), "a.sql.file", "not a regular file", ""),
         (one(sql_file=" "), "a.sql.file", "empty", ""),
@@ -189,11 +184,7 @@ def test_an_error_names_its_key_and_says_what_to_do(subtests: pytest.Subtests) -
 def test_names_must_have_settings() -> None:
     for settings, about, advice in [
         ({"mirror.transforms": "mask"}, "the transform mask has no settings", "mirror.transform.mask.filter"),
-        (
-            one("mask", filter="true") | {"mirror.transforms": "mask, msk"},
-            "the transform msk has no settings",
-            "did you mean mask?",
-        ),
+        (one("mask", filter="true") | {"mirror.transforms": "mask, msk"}, "msk has no settings", "did you mean mask?"),
         (one("mask", filter="true") | {"mirror.transforms": "mask,mask"}, "mask is in it twice", "once"),
         ({"mirror.transforms": "registry"}, "registry is not allowed as the name", ""),
         ({"mirror.transforms": "a.b"}, "'a.b' is not a valid name", "letters"),

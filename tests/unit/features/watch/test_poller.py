@@ -13,22 +13,16 @@ import pytest
 from mirror_lib.config.loader import load
 from mirror_lib.features.watch import poller as polling
 from mirror_lib.features.watch.poller import FilePoller
+from tests.support.flow_files import write_flow
 
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-A->B.mirror.schedule = on-new-records
-"""
+_WATCHED = "A->B.mirror.schedule = on-new-records"
 
 
 def test_given_an_unexpected_error_when_polling_has_ended_then_it_begins_anew_and_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Airflow starts no trigger again that waits, and nobody else would notice."""
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
+    path = write_flow(tmp_path, _WATCHED)
     again = threading.Event()
     calls: list[Any] = []
 
@@ -53,8 +47,7 @@ def test_given_an_unexpected_error_when_polling_has_ended_then_it_begins_anew_an
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_given_no_free_descriptors_then_the_start_fails_and_does_not_block_the_triggerer(tmp_path: Path) -> None:
     """Airflow's triggerer starts it in its event loop, and starts a trigger that has failed again."""
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
+    path = write_flow(tmp_path, _WATCHED)
     poller = FilePoller(path, lambda: load(path), lambda _: None)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     # All up to this one are in use.

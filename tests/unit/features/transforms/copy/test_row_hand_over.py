@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,15 +71,16 @@ def same(error: MirrorError | None) -> object:
     return error if error is None else (type(error), error.what, error.where, error.action)
 
 
+def parts(end: ReadEnd | RangeEnd) -> tuple[object, object]:
+    """What is equal for the same ends, although no error is equal to another one."""
+    return replace(end, error=None), same(end.error)
+
+
 @given(st.dictionaries(st.integers(0, 100_000), _READ_ENDS, max_size=4))
 def test_given_the_ends_of_reading_when_they_go_through_json_then_they_are_the_same(ends: dict[int, ReadEnd]) -> None:
     back = ends_from_json(json.loads(json.dumps(ends_to_json(ends))))
 
-    assert list(back) == list(ends)
-    for number, end in ends.items():
-        assert same(back[number].error) == same(end.error)
-        for field in ("source_next", "poison", "leader_epoch", "last_record"):
-            assert getattr(back[number], field) == getattr(end, field)
+    assert [(number, parts(end)) for number, end in back.items()] == [(n, parts(end)) for n, end in ends.items()]
 
 
 @given(st.dictionaries(st.integers(0, 100_000), _RANGE_ENDS, max_size=4), st.integers(-1, 10), _OFFSETS)
@@ -89,12 +91,8 @@ def test_given_the_progress_of_a_comparison_when_it_goes_through_json_then_it_is
 
     back = Progress.from_json(json.loads(json.dumps(progress.to_json())))
 
-    assert (back.number, back.log_start, list(back.ends)) == (number, log_start, list(ends))
-    for key, end in ends.items():
-        assert same(back.ends[key].error) == same(end.error)
-        assert back.ends[key].stopped is end.stopped
-        for field in ("source_next", "bytes", "log_start", "skipped"):
-            assert getattr(back.ends[key], field) == getattr(end, field)
+    assert (back.number, back.log_start) == (number, log_start)
+    assert [(key, parts(end)) for key, end in back.ends.items()] == [(key, parts(end)) for key, end in ends.items()]
 
 
 def test_given_an_error_with_parts_of_its_own_when_it_goes_through_json_then_its_nearest_type_is_kept() -> None:

@@ -39,9 +39,9 @@ A->B.transforms = mask
 A->B.transforms.mask.type = {_CONNECT}.transforms.MaskField$Value
 A->B.transforms.mask.fields = card
 """
-
-
-_RANDOM = "mirror.transforms = t\nmirror.transform.t.filter = rand() < 0.1\n"
+_FILTER, _TYPE = "mirror.transform.t.filter", "A->B.transforms.x.type"
+_RANDOM = f"mirror.transforms = t\n{_FILTER} = rand() < 0.1\n"
+_ENABLED = "B.exactly.once.source.support = enabled\n"
 
 
 @pytest.fixture
@@ -52,58 +52,23 @@ def file(tmp_path: Path) -> ConfigFile:
 def test_a_problem_has_the_key_of_the_file_its_line_and_what_is_wrong(
     file: ConfigFile, subtests: pytest.Subtests
 ) -> None:
+    error, warning = Severity.ERROR, Severity.WARNING
     for text, severity, line, key, message in [
-        (
-            "A->B.mirror.transforms = t\n",
-            Severity.ERROR,
-            6,
-            "A->B.mirror.transforms",
-            "the transform t has no settings",
-        ),
-        (
-            "A->B.mirror.transforms = t\nA->B.mirror.transform.t.filter = (\n",
-            Severity.ERROR,
-            7,
-            "A->B.mirror.transform.t.filter",
-            "A->B.mirror.transform.t.filter: ",
-        ),
+        ("A->B.mirror.transforms = t\n", error, 6, "A->B.mirror.transforms", "the transform t has no settings"),
+        (f"A->B.mirror.transforms = t\nA->B.{_FILTER} = (\n", error, 7, f"A->B.{_FILTER}", f"A->B.{_FILTER}: "),
         # Two flows have the same setting.
-        (
-            "A->C.enabled = true\nmirror.transforms = t\nmirror.transform.t.filter = (\n",
-            Severity.ERROR,
-            8,
-            "mirror.transform.t.filter",
-            "mirror.transform.t.filter: ",
-        ),
+        (f"A->C.enabled = true\nmirror.transforms = t\n{_FILTER} = (\n", error, 8, _FILTER, f"{_FILTER}: "),
         # No flow names the transform.
-        (
-            "A->C.enabled = true\nmirror.transform.t.filter = key is not null\n",
-            Severity.WARNING,
-            7,
-            "mirror.transform.t.filter",
-            "does not contain t",
-        ),
-        ("A.mirror.transforms = x\n", Severity.ERROR, 6, "A.mirror.transforms", ""),
-        ("A.mirror.transform.t.filter = x\n", Severity.ERROR, 6, "A.mirror.transform.t.filter", ""),
-        (_RANDOM, Severity.WARNING, 7, "mirror.transform.t.filter", "rand() depends on chance"),
-        (_RANDOM, Severity.WARNING, 7, "mirror.transform.t.filter", "at least once"),
-        (
-            "mirror.fencing = none\nB.exactly.once.source.support = enabled\n" + _RANDOM,
-            Severity.ERROR,
-            6,
-            "mirror.fencing",
-            "transactional ids",
-        ),
-        (
-            "A->B.transforms = x\nA->B.transforms.x.type = com.example.Mask\n",
-            Severity.ERROR,
-            7,
-            "A->B.transforms.x.type",
-            "com.example.Mask",
-        ),
+        (f"A->C.enabled = true\n{_FILTER} = key is not null\n", warning, 7, _FILTER, "does not contain t"),
+        ("A.mirror.transforms = x\n", error, 6, "A.mirror.transforms", ""),
+        (f"A.{_FILTER} = x\n", error, 6, f"A.{_FILTER}", ""),
+        (_RANDOM, warning, 7, _FILTER, "rand() depends on chance"),
+        (_RANDOM, warning, 7, _FILTER, "at least once"),
+        (f"mirror.fencing = none\n{_ENABLED}{_RANDOM}", error, 6, "mirror.fencing", "transactional ids"),
+        (f"A->B.transforms = x\n{_TYPE} = com.example.Mask\n", error, 7, _TYPE, "com.example.Mask"),
         # A field is not found in bytes.
-        (_MASK_FIELD, Severity.ERROR, 6, "A->B.value.converter", "ByteArrayConverter"),
-        (f"value.converter = {_JSON}\n", Severity.WARNING, 6, "value.converter", "without transforms"),
+        (_MASK_FIELD, error, 6, "A->B.value.converter", "ByteArrayConverter"),
+        (f"value.converter = {_JSON}\n", warning, 6, "value.converter", "without transforms"),
     ]:
         with subtests.test(text):
             problem = file.one(text)

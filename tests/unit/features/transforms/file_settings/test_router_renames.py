@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.config.loader import check
 from mirror_lib.config.model import Problem
+from tests.support.config_files import TWO_CLUSTERS, ConfigFile
 
-_ROUTER = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-A->B.transforms = route
+_ROUTER = f"""\
+{TWO_CLUSTERS}A->B.transforms = route
 A->B.transforms.route.type = org.apache.kafka.connect.transforms.RegexRouter
 """
 _IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 
 
 def warnings(folder: Path, text: str) -> list[Problem]:
-    path = folder / "mirror.properties"
-    path.write_text(_ROUTER + text)
-    return [each for each in check(path) if each.key == "A->B.transforms.route.regex"]
+    problems = ConfigFile(folder / "mirror.properties", _ROUTER).problems(text)
+    return [each for each in problems if each.key == "A->B.transforms.route.regex"]
 
 
 def test_the_lines_of_the_rename_are_given_for_names_of_the_source(tmp_path: Path) -> None:

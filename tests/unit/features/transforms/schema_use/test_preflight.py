@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from uuid import UUID
 
 import pyarrow as pa
@@ -69,6 +68,8 @@ IN_FRONT, IN_HEADER = Place.PREFIX, Place.HEADER
 ORDER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
 STRING, LONG = Schema(SchemaType.AVRO, '"string"'), Schema(SchemaType.AVRO, '"long"')
 AVRO = Decoding(DataFormat.AVRO)
+TOPICS = {"orders": "A.orders"}
+MASK = FunctionReference("shop", "mask", FunctionKind.ARROW)
 
 
 def record(value: bytes | None = None, key: bytes | None = None, **headers: bytes) -> SourceRecord:
@@ -135,27 +136,19 @@ class TestChains:
             (Transform("key", columns=ColumnExpressions(key="value.a"), decode=DecodeSettings(value=AVRO)), False),
             (Transform("undecoded", columns=ColumnExpressions(value="value")), False),
             (Transform("value", columns=ColumnExpressions(value="value"), decode=DecodeSettings(value=AVRO)), True),
-            (
-                Transform(
-                    "function",
-                    function=FunctionReference("shop", "mask", FunctionKind.ARROW),
-                    decode=DecodeSettings(value=AVRO),
-                ),
-                True,
-            ),
+            (Transform("function", function=MASK, decode=DecodeSettings(value=AVRO)), True),
         ]:
             assert is_written(TransformChain((transform,)), "value") is expected, transform
 
 
 @pytest.fixture
-def local() -> Iterator[tuple[LocalSchemaRegistry, LocalSchemaRegistry]]:
-    with LocalSchemaRegistry() as source, LocalSchemaRegistry() as target:
-        yield source, target
+def registries(source: LocalSchemaRegistry, target: LocalSchemaRegistry) -> Registries:
+    return Registries(*(SchemaRegistry(RegistryAccess((each.url,))) for each in (source, target)))
 
 
 @pytest.fixture
-def registries(local: tuple[LocalSchemaRegistry, LocalSchemaRegistry]) -> Registries:
-    return Registries(*(SchemaRegistry(RegistryAccess((each.url,))) for each in local))
+def renumbering(registries: Registries) -> SchemaRenumbering:
+    return SchemaRenumbering(SideRenumbering("value", registries.source.access, registries.target.access, TOPICS))
 
 
 @pytest.fixture
@@ -178,7 +171,7 @@ def outcomes(registries: Registries, asked: SideUses) -> list[tuple[Outcome, int
 
 class TestAsk:
     def test_given_numbers_that_look_like_ids_then_a_kept_side_is_a_lookalike_after_few_questions(
-        self, registries: Registries, local: tuple[LocalSchemaRegistry, LocalSchemaRegistry]
+        self, registries: Registries, source: LocalSchemaRegistry, target: LocalSchemaRegistry
     ) -> None:
         # Longs as Java serializes them, such as microseconds since 1970.
         records = [record(key=(2**50 + number * 2**24).to_bytes(8)) for number in range(1_000)]
@@ -189,8 +182,8 @@ class TestAsk:
 
         assert isinstance(found, Lookalike)
         assert found.records == 1_000
-        assert len(local[0].asked) < 50
-        assert not local[1].asked
+        assert len(source.asked) < 50
+        assert not target.asked
 
     def test_given_ids_that_transforms_do_not_read_then_a_decoded_side_says_so_and_a_kept_one_is_asked(
         self, registries: Registries, order: SourceRecord
@@ -203,9 +196,9 @@ class TestAsk:
         assert [each for each, *_ in outcomes(registries, uses(in_header, decoded=False))] == [Outcome.SAME]
 
     def test_given_guids_then_the_target_is_asked_and_they_are_registered(
-        self, registries: Registries, local: tuple[LocalSchemaRegistry, LocalSchemaRegistry], order: SourceRecord
+        self, registries: Registries, source: LocalSchemaRegistry, order: SourceRecord
     ) -> None:
-        _, answer = local[0].answer("GET", "/schemas/ids/1", None, b"")
+        _, answer = source.answer("GET", "/schemas/ids/1", None, b"")
         asked = uses(order, framed(UUID(answer["guid"])), framed(GUID), decoded=False)
         registries.target.register("other", STRING)
 
@@ -222,22 +215,19 @@ class TestAsk:
         assert {each.outcome for each in again if each.use.schema == UUID(answer["guid"])} == {Outcome.SAME}
 
     def test_given_any_outcome_of_an_id_then_a_run_finds_the_same(
-        self, registries: Registries, order: SourceRecord
+        self, registries: Registries, order: SourceRecord, renumbering: SchemaRenumbering
     ) -> None:
         asked = uses(order, framed(99))
-        topics = {asked.topic: asked.remote_topic}
-        source, target = registries.source.access, registries.target.access
-        run = SchemaRenumbering(SideRenumbering("value", source, target, topics))
         for number in (1, 99):
             with pytest.raises(SchemaMissingError):
-                run.target_id(asked.topic, number)
+                renumbering.target_id("orders", number)
         found = ask_ids(registries, asked)
         assert [each.outcome for each in found] == [Outcome.MISSING, Outcome.UNKNOWN]
         registries.target.register("other", STRING)
 
         list(register(registries, asked, found))
 
-        assert outcomes(registries, asked)[0] == (Outcome.REWRITTEN, run.target_id(asked.topic, 1), True)
+        assert outcomes(registries, asked)[0] == (Outcome.REWRITTEN, renumbering.target_id("orders", 1), True)
 
 
 class TestRegister:
@@ -306,31 +296,11 @@ class TestReport:
         assert found["topics"][1] == {"topic": "carts", "records": 10, "held": 10, "unreadable": 1}
 
 
-NUMBER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
-TOPICS = {"orders": "A.orders"}
-
-
-@pytest.fixture
-def source() -> Iterator[LocalSchemaRegistry]:
-    with LocalSchemaRegistry() as registry:
-        yield registry
-
-
-@pytest.fixture
-def target() -> Iterator[LocalSchemaRegistry]:
-    with LocalSchemaRegistry() as registry:
-        yield registry
-
-
-def client(registry: LocalSchemaRegistry) -> SchemaRegistry:
-    return SchemaRegistry(RegistryAccess((registry.url,)))
-
-
-def test_a_subject_of_another_format_is_refused_and_the_login_is_used(source: LocalSchemaRegistry) -> None:
-    client(source).register("orders-value", NUMBER)
+def test_a_subject_of_another_format_is_refused_and_the_login_is_used(registries: Registries) -> None:
+    registries.source.register("orders-value", ORDER)
 
     with pytest.raises(ConfigurationError, match=r"orders-value is AVRO, but decode\.value is protobuf"):
-        reader_of("value", DataFormat.PROTOBUF, model.SchemaRegistry((source.url,)), TOPICS)
+        reader_of("value", DataFormat.PROTOBUF, model.SchemaRegistry(registries.source.access.urls), TOPICS)
     assert access_of(model.SchemaRegistry(("https://r",), "ann", "secret")).login == BasicLogin("ann", "secret")
     assert access_of(model.SchemaRegistry(("https://r",))).login is None
 
@@ -345,17 +315,14 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_record() -> None:
 
 
 def test_ids_are_asked_for_once_and_one_that_a_registry_lacks_is_told(
-    source: LocalSchemaRegistry, target: LocalSchemaRegistry
+    registries: Registries, target: LocalSchemaRegistry, renumbering: SchemaRenumbering
 ) -> None:
-    number = client(source).register("orders-value", NUMBER)
-    renumbering = SchemaRenumbering(
-        SideRenumbering("value", RegistryAccess((source.url,)), RegistryAccess((target.url,)), TOPICS)
-    )
+    number = registries.source.register("orders-value", ORDER)
 
     with pytest.raises(SchemaMissingError, match=r"the target's .* does not have .* under A\.orders-value"):
         renumbering.target_id("orders", number)
-    client(target).register("other", Schema(SchemaType.AVRO, '"string"'))
-    there = client(target).register("A.orders-value", NUMBER)
+    registries.target.register("other", STRING)
+    there = registries.target.register("A.orders-value", ORDER)
     assert renumbering.target_id("orders", number) == there
     asked = len(target.asked)
     assert renumbering.target_id("orders", number) == there

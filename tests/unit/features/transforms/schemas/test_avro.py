@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import product
@@ -21,10 +20,8 @@ from mirror_lib.features.transforms.schemas.avro import AvroCodec, AvroSchema
 from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, SchemaMissingError
 from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
-from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from mirror_lib.features.transforms.schemas.wire import frame_bytes
 from tests.support.records.avro_schemas import logical, record, schema, typed_values
-from tools.testbed.schema_registry import LocalSchemaRegistry
 
 
 class TestPayloads:
@@ -316,11 +313,6 @@ def test_any_bytes_are_decoded_or_refused(typed: tuple[Any, Any], payload: bytes
 
 
 class TestCodec:
-    @pytest.fixture
-    def registry(self) -> Iterator[SchemaRegistry]:
-        with LocalSchemaRegistry() as local:
-            yield SchemaRegistry(RegistryAccess.of(local.url))
-
     def test_given_a_framed_value_then_its_schema_comes_from_the_registry(self, registry: SchemaRegistry) -> None:
         number = registry.register("a", Schema(SchemaType.AVRO, json.dumps(record("R", a=["null", "string"]))))
         codec = AvroCodec(registry)

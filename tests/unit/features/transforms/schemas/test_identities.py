@@ -75,12 +75,8 @@ VERDICTS = {
     "the same id still leads to it": (STRING, Target().with_schema(5, "other", STRING), Identity(5, Verdict.SAME, 5)),
     "under another id": (STRING, Target().with_schema(8, "a", STRING), Identity(5, Verdict.ELSEWHERE, 8, "a")),
     "missing": (STRING, Target(), Identity(5, Verdict.MISSING, None, "a")),
-    "another schema under the id": (
-        STRING,
-        Target().with_schema(5, "z", LONG),
-        Identity(5, Verdict.CONFLICT, None, "a"),
-    ),
-    "another schema under the id, its own elsewhere": (
+    "another schema": (STRING, Target().with_schema(5, "z", LONG), Identity(5, Verdict.CONFLICT, None, "a")),
+    "another schema, and its own elsewhere": (
         STRING,
         Target().with_schema(5, "z", LONG).with_schema(8, "a", STRING),
         Identity(5, Verdict.CONFLICT, 8, "a"),

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -53,16 +52,13 @@ class Client:
         return status, answer["error_code"]
 
 
-@pytest.fixture
-def client() -> Iterator[Client]:
-    with LocalSchemaRegistry() as registry:
-        yield Client(registry.url)
-
-
 REFERENCE = {"references": [{"name": "r", "subject": "r", "version": 1}]}
 
 
-def test_given_what_is_unknown_or_not_allowed_then_the_code_says_so(client: Client, subtests: pytest.Subtests) -> None:
+def test_given_what_is_unknown_or_not_allowed_then_the_code_says_so(
+    local: LocalSchemaRegistry, subtests: pytest.Subtests
+) -> None:
+    client = Client(local.url)
     client.register("a", STRING)
     client.register("r", STRING)
     client.register("importing", LONG | REFERENCE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import NamedTuple
 
 import pytest
@@ -30,10 +28,8 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    with ExitStack() as stack:
-        urls = [stack.enter_context(LocalSchemaRegistry()).url for _ in range(2)]
-        yield Pair(*(SchemaRegistry(RegistryAccess.of(url)) for url in urls))
+def pair(source: LocalSchemaRegistry, target: LocalSchemaRegistry) -> Pair:
+    return Pair(*(SchemaRegistry(RegistryAccess.of(each.url)) for each in (source, target)))
 
 
 def test_given_a_target_with_schemas_of_its_own_then_the_ids_are_rewritten_after_registering(pair: Pair) -> None:
@@ -73,25 +69,21 @@ def test_given_an_empty_target_then_registering_puts_it_in_order_and_again_chang
     assert len(pair.target.places(2)) == 1
 
 
-def test_given_a_target_context_then_the_plan_is_of_it() -> None:
-    with LocalSchemaRegistry() as source, LocalSchemaRegistry() as target:
-        whole = SchemaRegistry(RegistryAccess.of(source.url))
-        lab = SchemaRegistry(RegistryAccess.of(target.url, context=".lab"))
-        SchemaRegistry(RegistryAccess.of(target.url)).register("z", LONG)
-        number = whole.register("a", STRING)
+def test_given_a_target_context_then_the_plan_is_of_it(pair: Pair, target: LocalSchemaRegistry) -> None:
+    lab = SchemaRegistry(RegistryAccess.of(target.url, context=".lab"))
+    pair.target.register("z", LONG)
+    number = pair.source.register("a", STRING)
 
-        register_missing(compare(whole, lab, {number: ["a"]}), lab)
+    register_missing(compare(pair.source, lab, {number: ["a"]}), lab)
 
-        assert compare(whole, lab, {number: ["a"]}).in_order
+    assert compare(pair.source, lab, {number: ["a"]}).in_order
 
 
-def test_given_a_deleted_subject_then_the_topics_own_subject_is_taken(pair: Pair) -> None:
-    with LocalSchemaRegistry() as local:
-        source = SchemaRegistry(RegistryAccess.of(local.url))
-        number = source.register("orders-value", STRING)
-        local.answer("DELETE", "/subjects/orders-value", None, b"")
+def test_given_a_deleted_subject_then_the_topics_own_subject_is_taken(pair: Pair, source: LocalSchemaRegistry) -> None:
+    number = pair.source.register("orders-value", STRING)
+    source.answer("DELETE", "/subjects/orders-value", None, b"")
 
-        plan = compare(source, pair.target, {number: [subject_of_topic("orders", key=False)]})
+    plan = compare(*pair, {number: [subject_of_topic("orders", key=False)]})
 
     assert [each.subject for each in plan.registrations] == ["orders-value"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
@@ -14,9 +13,7 @@ from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, Sch
 from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.features.transforms.schemas.protobuf import ProtobufCodec, ProtobufSchema
 from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
-from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from mirror_lib.features.transforms.schemas.wire import frame_bytes
-from tools.testbed.schema_registry import LocalSchemaRegistry
 
 INT32, INT64, STRING, MESSAGE, BYTES = (
     getattr(FieldDescriptorProto, f"TYPE_{name}") for name in ("INT32", "INT64", "STRING", "MESSAGE", "BYTES")
@@ -143,11 +140,6 @@ class TestImports:
 
 
 class TestCodec:
-    @pytest.fixture
-    def registry(self) -> Iterator[SchemaRegistry]:
-        with LocalSchemaRegistry() as local:
-            yield SchemaRegistry(RegistryAccess.of(local.url))
-
     def test_given_a_framed_message_then_its_schema_comes_from_the_registry(self, registry: SchemaRegistry) -> None:
         number = registry.register("a", Schema(SchemaType.PROTOBUF, in_base64(orders())))
         codec = ProtobufCodec(registry)

@@ -7,7 +7,6 @@ import hashlib
 import pickle
 import ssl
 import traceback
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from uuid import UUID
 
@@ -41,12 +40,6 @@ from tools.testbed.schema_registry import LocalSchemaRegistry
 
 PASSWORD = "s3cret+/="
 STRING, LONG = Schema(SchemaType.AVRO, '"string"'), Schema(SchemaType.AVRO, '"long"')
-
-
-@pytest.fixture
-def local() -> Iterator[LocalSchemaRegistry]:
-    with LocalSchemaRegistry() as registry:
-        yield registry
 
 
 def client(*urls: str, login: BasicLogin | BearerLogin | None = None, **options: object) -> SchemaRegistry:

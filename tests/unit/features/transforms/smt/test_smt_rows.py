@@ -142,16 +142,8 @@ def one_after_the_other(smts: SmtChain, given: list[Row]) -> list[Row] | tuple[i
         except SmtError as error:
             return number, str(error)
         if made is not None:
-            new_topic = None if made.topic == topic else made.topic
-            left.append(
-                {
-                    "offset": row["offset"],
-                    "key": made.key,
-                    "value": made.value,
-                    "headers": made.headers,
-                    "topic": new_topic,
-                }
-            )
+            contents = {name: getattr(made, name) for name in ("key", "value", "headers")}
+            left.append({**contents, "offset": row["offset"], "topic": None if made.topic == topic else made.topic})
     return left
 
 

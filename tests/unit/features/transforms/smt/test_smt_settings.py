@@ -115,18 +115,8 @@ def test_other_classes_and_converters_are_refused_with_what_to_do(subtests: pyte
             for name in ("com.example.Mine$Value", f"{PACKAGE}.SetSchemaMetadata$Value")
             for action in ("Spark SQL expression", "Python function")
         ),
-        (
-            {"transforms": "t", "transforms.t.type": f"{PACKAGE}.MaskField", "transforms.t.fields": "a"},
-            "transforms.t.type",
-            "",
-            "MaskField$Key or MaskField$Value",
-        ),
-        (
-            {"transforms": "t", "transforms.t.type": f"{PACKAGE}.RegexRooter"},
-            "transforms.t.type",
-            "",
-            f"write {PACKAGE}.RegexRouter",
-        ),
+        (one("MaskField", fields="a"), "transforms.t.type", "", "MaskField$Key or MaskField$Value"),
+        (one("RegexRooter"), "transforms.t.type", "", f"write {PACKAGE}.RegexRouter"),
         # Fields need a converter that has fields.
         ({**mask, "value.converter": "", "key.converter": ""}, "value.converter", "", "JsonConverter"),
         ({**mask, "value.converter": TEXT, "key.converter": ""}, "value.converter", "", "JsonConverter"),
@@ -191,18 +181,9 @@ def test_settings_that_no_transform_reads_are_warnings() -> None:
     st.dictionaries(
         st.sampled_from(
             [
-                "transforms",
-                "predicates",
-                "transforms.t.type",
-                "transforms.t.predicate",
-                "transforms.t.negate",
-                "transforms.t.fields",
-                "transforms.t.spec",
-                "transforms.t.regex",
-                "transforms.t.replacement",
-                "predicates.t.type",
-                "predicates.t.pattern",
-                "value.converter",
+                *("transforms", "predicates", "predicates.t.type", "predicates.t.pattern", "value.converter"),
+                *(f"transforms.t.{name}" for name in ("type", "predicate", "negate", "fields", "spec")),
+                *(f"transforms.t.{name}" for name in ("regex", "replacement")),
             ]
         ),
         st.one_of(
