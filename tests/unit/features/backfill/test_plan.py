@@ -26,13 +26,7 @@ from mirror_lib.config.first_start import parse_first_start
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError, MirrorError, RetentionGapError, TargetDivergedError, Where
 from mirror_lib.features.backfill import states as backfill_states
-from mirror_lib.features.backfill.model import (
-    Backfill,
-    BackfillRange,
-    BackfillRequest,
-    checked_name,
-    shown_bound,
-)
+from mirror_lib.features.backfill.model import Backfill, BackfillRange, BackfillRequest, checked_name, shown_bound
 from mirror_lib.features.backfill.plan import (
     BackfillEstimate,
     RangeEstimate,

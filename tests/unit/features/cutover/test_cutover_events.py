@@ -20,13 +20,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from sqlalchemy import text
 
 from mirror_lib.config.loader import load
@@ -49,6 +43,7 @@ from mirror_lib.features.cutover.tables.carriers import Carriers
 from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
+from tests.support.flow_files import write_flow
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.waiting import wait_for
 
@@ -56,15 +51,11 @@ WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
 #: Short, so that a process that is sent away is succeeded soon; long enough for a machine that is busy.
 LEASE_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = a.example:9092
-B.bootstrap.servers = b.example:9092
-A->B.enabled = true
-B->A.enabled = true
-replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
-B->A.mirror.failback = true
-"""
+WITH_FAILBACK = (
+    "B->A.enabled = true",
+    "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    "B->A.mirror.failback = true",
+)
 
 
 class Killed(BaseException):
@@ -170,9 +161,7 @@ class CutoverEvents(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(mkdtemp(dir=self.place))
-        path = self.folder / "mirror.properties"
-        path.write_text(CONFIG)
-        self.config = load(path)
+        self.config = load(write_flow(self.folder, *WITH_FAILBACK))
         self.url = f"sqlite:///{self.folder}/ledger.sqlite3"
         self.ledger = ready_ledger(self.url)
         self.process: Process | None = None

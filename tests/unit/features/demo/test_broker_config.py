@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.features.demo.broker_config import (
-    NodePorts,
-    server_properties,
-    zookeeper_properties,
-)
+from mirror_lib.features.demo.broker_config import NodePorts, server_properties, zookeeper_properties
 
 ONE = [NodePorts(1, 20001, {"PLAINTEXT": 20002})]
 DATA = Path("/state/data")

@@ -15,6 +15,7 @@ from mirror_lib.features.demo import background_process as processes
 from mirror_lib.features.demo.background_process import BackgroundProcess, recall, start
 from mirror_lib.private_files import write_atomically
 from mirror_lib.processes import parse_stat, process_facts, session_members
+from tests.support.waiting import wait_for
 
 # proc_pid_stat(5): 52 fields; utime is the 14th, stime the 15th, starttime the 22nd.
 STAT = "4711 ((a) b)) S 1 4700 4699 0 -1 4194560 1 2 3 4 150 50 6 7 20 0 12 0 987654 1000 200 " + "0 " * 28
@@ -45,7 +46,7 @@ def test_a_zombie_lives_as_long_as_one_of_its_threads() -> None:
 
 def test_given_a_child_that_started_others_when_stopped_then_all_of_them_end(log: Path) -> None:
     child = shell("sleep 30 & sleep 30 & wait", log)
-    _until(lambda: len(session_members(child.pid)) == 3)
+    wait_for(lambda: len(session_members(child.pid)) == 3)
 
     child.stop(grace_seconds=5)
 
@@ -55,7 +56,7 @@ def test_given_a_child_that_started_others_when_stopped_then_all_of_them_end(log
 
 def test_given_a_child_that_ignores_the_signal_when_stopped_then_it_is_killed_after_the_grace(log: Path) -> None:
     child = shell("trap '' TERM; echo ready; while :; do sleep 0.2; done", log)
-    _until(lambda: child.log_tail() == "ready")
+    wait_for(lambda: child.log_tail() == "ready")
 
     began = time.monotonic()
     child.stop(grace_seconds=0.3)
@@ -123,11 +124,3 @@ def test_given_an_interrupt_while_a_child_is_remembered_when_started_then_it_is_
     assert len(born) == 1
     assert not born[0].is_running
     assert not pid_file.exists()
-
-
-def _until(condition: object, seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    assert callable(condition)
-    while not condition():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        time.sleep(0.01)

@@ -32,6 +32,7 @@ ACTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def audit_of(config: Path) -> tuple[AuditRow, ...]:
+    """The newest first, without the one of the seeded ledger."""
     with open_ledger(load(config)) as ledger:
         return tuple(row for row in ledger.audits.newest("berlin->cloud") if row.action != "unpause")
 
@@ -162,9 +163,8 @@ class Failing(Airflow):
 
 
 def entries(config: Path) -> list[AuditRow]:
-    """Those of these tests, the oldest first; the seeded ledger has others."""
-    with open_ledger(load(config)) as ledger:
-        return [row for row in reversed(ledger.audits.newest("berlin->cloud")) if row.by == "zoe"]
+    """Those of these tests, the oldest first."""
+    return list(reversed(audit_of(config)))
 
 
 def ask(config: Path, airflow: Airflow, route: Route) -> int:
@@ -183,8 +183,7 @@ def test_what_is_refused_failed_or_done_has_its_entries_without_a_secret(own_con
     assert (refused.action, refused.detail["status"]) == (f"{action}-refused", 403)
     assert refused.detail["what"].startswith("You have no permission to ")
     assert (vera.triggered, vera.dags) == ([], None)
-    with open_ledger(load(own_config)) as ledger:
-        assert [gap.state for gap in ledger.gaps("berlin->cloud")] == ["open"]
+    assert gap_of(own_config).state == "open"
 
     assert ask(own_config, Failing(person=Person(name="zoe")), route) == 500
     attempt, failure = sorted(entries(own_config)[1:], key=lambda entry: entry.action)
