@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
@@ -219,7 +219,7 @@ def produce(cluster: KafkaCluster, topic: str, written: Iterable[Record], **sett
     if problems:
         raise KafkaException(problems[0])
     assert left == 0, f"{left} records were not acknowledged"
-    return [_with_offset(record, offsets[number]) for number, record in enumerate(sent)]
+    return [replace(record, offset=offsets[number]) for number, record in enumerate(sent)]
 
 
 #: Cluster, address and settings -> a producer that nobody has used; the newest come last.
@@ -247,27 +247,9 @@ def _fresh_producer(cluster: KafkaCluster, settings: Mapping[str, Any]) -> Produ
     return taken
 
 
-def _with_offset(record: Record, offset: int) -> Record:
-    return Record(record.value, record.key, record.headers, record.timestamp_ms, record.partition, offset)
-
-
-def transaction(
-    cluster: KafkaCluster,
-    topic: str,
-    values: list[bytes],
-    *,
-    commit: bool,
-    name: str | None = None,
-    partition: int = 0,
-    key: bytes | None = None,
-) -> None:
-    """Write values in one transaction and end it.
-
-    Args:
-        name: the transactional id; default one of the topic.
-        key: of all records.
-    """
-    producer = open_transaction(cluster, topic, values, name=name, partition=partition, key=key)
+def transaction(cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool, **options: Any) -> None:
+    """Write values in one transaction and end it; options as in `open_transaction`."""
+    producer = open_transaction(cluster, topic, values, **options)
     if commit:
         producer.commit_transaction(30)
     else:

@@ -22,6 +22,8 @@ from tests.support.waiting import wait_for
 
 #: Given rows as the reading half gives them, those that are to be written.
 RowFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+#: Topic and partition by a record's value; what is None is not set.
+Route = Callable[[bytes | None], tuple[str | None, int | None]]
 #: Settings of a flow whose rows are never the same twice, written in transactions.
 WITH_CHANCE = {
     "B.exactly.once.source.support": "enabled",
@@ -92,7 +94,7 @@ def upper(value: bytes | None) -> bytes | None:
     return value and value.upper()
 
 
-def thirds(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]]:
+def thirds(topic: str) -> Route:
     """A route: a third of numbered records stays, the others go to two topics."""
     return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
 
@@ -133,7 +135,7 @@ class TransformHere:
     rows_at_once: int = 100
     attempt: int = 0
     #: Where records go by their values; a topic or partition that is None is not set.
-    route: Callable[[bytes | None], tuple[str | None, int | None]] | None = None
+    route: Route | None = None
 
     def __call__(self, job: CopyJob) -> list[PartitionResult]:
         failed = {source: tuple(records) for source, records in self.failed.items()}
@@ -156,10 +158,12 @@ class TransformHere:
                     raise Killed
                 part = made.slice(first, self.rows_at_once)
                 given += part.num_rows
-                yield self._written(part)
+                yield routed(part, self.route)
 
-    def _written(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        where = [self.route(value) if self.route else (None, None) for value in rows.column("value").to_pylist()]
-        routes = pa.array([topic for topic, _ in where], pa.string()), pa.array([to for _, to in where], pa.int32())
-        columns = [*(rows.column(name) for name in _WRITTEN), *routes, rows.column(SOURCE_COLUMN)]
-        return pa.RecordBatch.from_arrays(columns, [*_WRITTEN, "topic", "partition", SOURCE_COLUMN])
+
+def routed(rows: pa.RecordBatch, route: Route | None) -> pa.RecordBatch:
+    """Rows as they come to the writing half, and to the comparing one."""
+    where = [route(value) if route else (None, None) for value in rows.column("value").to_pylist()]
+    routes = pa.array([topic for topic, _ in where], pa.string()), pa.array([to for _, to in where], pa.int32())
+    columns = [*(rows.column(name) for name in _WRITTEN), *routes, rows.column(SOURCE_COLUMN)]
+    return pa.RecordBatch.from_arrays(columns, [*_WRITTEN, "topic", "partition", SOURCE_COLUMN])

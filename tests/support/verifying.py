@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN
 from mirror_lib.features.transforms.rows.reader_result import new_secret
 from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.features.verify.model import NOTHING_ROUTED, VerifyJob
@@ -20,7 +19,7 @@ from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, Ta
 from mirror_lib.features.verify.routed.judge import judge_routed
 from mirror_lib.features.verify.routed.routed_rows import FoundRow
 from mirror_lib.features.verify.routed.target_digests import DigestsJob, read_target_digests
-from mirror_lib.features.verify.run import VerifyOptions, verify_flow
+from mirror_lib.features.verify.run import VerifyOptions, VerifyRunner, verify_flow
 from mirror_lib.features.verify.transformed.compare_rows import compare_bin, find_bin
 from mirror_lib.features.verify.transformed.model import RefusedRecord, RowVerifyJob
 from mirror_lib.features.verify.transformed.row_source import read_bin
@@ -28,18 +27,21 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce
-from tests.support.transforming import RowFunction, unchanged
+from tests.support.transforming import Route, RowFunction, routed, unchanged
 
 Found = TypeVar("Found")
-#: Topic and partition by a record's value; what is None is not set.
-Route = Callable[[bytes | None], tuple[str | None, int | None]]
 
 
-def verify(flow: Flow, **options: Any) -> VerifyReport:
+def verify(
+    flow: Flow, *, make_runner: Callable[[Any], VerifyRunner] = lambda _: run_locally(1), **options: Any
+) -> VerifyReport:
     """One verification in this process."""
-    return verify_flow(
-        flow.config, ledger=flow.ledger, make_runner=lambda _: run_locally(1), options=VerifyOptions(**options)
-    )
+    return verify_flow(flow.config, ledger=flow.ledger, make_runner=make_runner, options=VerifyOptions(**options))
+
+
+def changed(place: int, **parts: Any) -> Callable[[list[Record]], list[Record]]:
+    """A change of a copy: the record at a place has another key, value, timestamp or other headers."""
+    return lambda copy: [*copy[:place], replace(copy[place], **parts), *copy[place + 1 :]]
 
 
 def tamper(pair: KafkaPair, topic: str, change: Callable[[list[Record]], Sequence[Record]]) -> None:
@@ -74,11 +76,11 @@ class CompareHere:
         jobs = [RowVerifyJob(each.job, self.refused, secret=new_secret()) for each in transformed]
         made = RoutedFindings()
         for job in jobs:
-            for verdicts, routed in self._bins(
+            for verdicts, elsewhere in self._bins(
                 job, lambda job, number: compare_bin(job, number, 0, self._rows(job, number))
             ):
                 found += verdicts
-                made.take(routed)
+                made.take(elsewhere)
 
         def find(wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
             again = [replace(job, verify=for_second_read(job.verify, wanted), secret=new_secret()) for job in jobs]
@@ -101,7 +103,7 @@ class CompareHere:
         for batch in read_bin(job, number, 0):
             made = self.function(batch)
             for first in range(0, made.num_rows, self.rows_at_once):
-                yield _written(made.slice(first, self.rows_at_once), self.route)
+                yield routed(made.slice(first, self.rows_at_once), self.route)
 
 
 def _read_standing(job: DigestsJob) -> list[TargetDigests]:
@@ -112,14 +114,4 @@ def verify_transformed(
     flow: Flow, function: RowFunction = unchanged, *, route: Route | None = None, **options: Any
 ) -> VerifyReport:
     """One verification in this process, with the function in the place of the flow's transforms."""
-    runner = CompareHere(function, route=route)
-    return verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions(**options))
-
-
-def _written(rows: pa.RecordBatch, route: Route | None) -> pa.RecordBatch:
-    """Rows as they come to the comparing half."""
-    names = ("key", "value", "headers", "timestamp")
-    where = [route(value) if route else (None, None) for value in rows.column("value").to_pylist()]
-    routes = pa.array([topic for topic, _ in where], pa.string()), pa.array([to for _, to in where], pa.int32())
-    columns = [*(rows.column(name) for name in names), *routes, rows.column(SOURCE_COLUMN)]
-    return pa.RecordBatch.from_arrays(columns, [*names, "topic", "partition", SOURCE_COLUMN])
+    return verify(flow, make_runner=lambda _: CompareHere(function, route=route), **options)

@@ -14,11 +14,7 @@ from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.observed_rows import (
-    HeartbeatObservationRow,
-    PartitionObservationRow,
-    StepOutcomeRow,
-)
+from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, PartitionObservationRow, StepOutcomeRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.writing import upsert
 from tests.support.ledger import rows

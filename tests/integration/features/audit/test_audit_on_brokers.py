@@ -37,6 +37,7 @@ from tests.support.kafka import (
     transaction,
 )
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.verifying import changed
 
 _Records = list[Record]
 
@@ -53,6 +54,12 @@ def audited(
     there = connection_to("target", mirrored.target.bootstrap_servers, None)
     chosen = AuditOptions(**{"selected": lambda topic: topic == mirrored.name, "wait_seconds": 0, **options})
     return audit(here, there, chosen, on_plan=on_plan, on_read=on_read)
+
+
+def brokers_of(mirrored: MirroredTopic) -> list[str]:
+    """Options of a command that does not wait for the target."""
+    servers = mirrored.source.bootstrap_servers, mirrored.target.bootstrap_servers
+    return ["--source", servers[0], "--target", servers[1], "--wait", "0"]
 
 
 def found(report: AuditReport) -> list[tuple[int, Kind, int, int | None, int | None]]:
@@ -89,11 +96,7 @@ _FAULTS: list[tuple[str, Callable[[_Records], _Records], tuple[int, Kind, int, i
     ("missing", lambda r: r[:700] + r[710:], (0, Kind.MISSING, 10, 700, None)),
     ("repeated", lambda r: r[:700] + r[500:], (0, Kind.REPEATED, 200, 500, 700)),
     ("reordered", lambda r: r[:700] + r[705:800] + r[700:705] + r[800:], (0, Kind.REORDERED, 5, 700, 795)),
-    (
-        "changed",
-        lambda r: [*r[:700], replace(r[700], headers=()), *r[701:]],
-        (0, Kind.CHANGED, 1, 700, 700),
-    ),
+    ("changed", changed(700, headers=()), (0, Kind.CHANGED, 1, 700, 700)),
     ("extra", lambda r: [*r[:700], Record(value=b"foreign"), *r[700:]], (0, Kind.EXTRA, 1, None, 700)),
 ]
 
@@ -235,16 +238,7 @@ def test_given_a_group_then_it_is_said_what_it_would_skip_and_read_again(mirrore
 
 def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_code(mirrored: MirroredTopic) -> None:
     copied_by_hand(mirrored, mirrored.create(records(300)), lambda r: r[:100] + r[101:])
-    brokers = [
-        "--source",
-        mirrored.source.bootstrap_servers,
-        "--target",
-        mirrored.target.bootstrap_servers,
-        "--topics",
-        re.escape(mirrored.name),
-        "--wait",
-        "0",
-    ]
+    brokers = [*brokers_of(mirrored), "--topics", re.escape(mirrored.name)]
 
     text = CliRunner().invoke(app, brokers)
     page, metrics = mirrored.folder / "report.html", mirrored.folder / "audit.prom"
@@ -407,9 +401,7 @@ def test_given_a_header_that_a_replicator_adds_then_it_can_be_ignored(mirrored: 
 def test_given_nothing_to_compare_or_a_wrong_option_then_that_is_said(
     mirrored: MirroredTopic, words: list[str], code: int, sentence: str
 ) -> None:
-    brokers = ["--source", mirrored.source.bootstrap_servers, "--target", mirrored.target.bootstrap_servers]
-
-    said = CliRunner().invoke(app, [*brokers, "--wait", "0", *words])
+    said = CliRunner().invoke(app, [*brokers_of(mirrored), *words])
 
     assert (said.exit_code, sentence in said.output) == (code, True), said.output
 
@@ -688,8 +680,8 @@ def test_given_several_processes_then_progress_is_told_of_all_of_them(mirrored: 
 
 def test_given_a_replicator_that_does_not_keep_timestamps_then_they_can_be_ignored(mirrored: MirroredTopic) -> None:
     def now(written: _Records) -> _Records:
-        changed = [*written[:700], replace(written[700], value=b"other"), *written[701:]]
-        return [replace(each, timestamp_ms=1_600_000_000_000 + place) for place, each in enumerate(changed)]
+        other = changed(700, value=b"other")(written)
+        return [replace(each, timestamp_ms=1_600_000_000_000 + place) for place, each in enumerate(other)]
 
     copied_by_hand(mirrored, mirrored.create(records(3_000)), now)
 

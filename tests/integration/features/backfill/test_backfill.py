@@ -9,10 +9,7 @@ import pytest
 
 from mirror_lib.config.model import FirstStart
 from mirror_lib.copy.run_options import RunOptions, RunReport
-from mirror_lib.errors import (
-    ConfigurationError,
-    FencedError,
-)
+from mirror_lib.errors import ConfigurationError, FencedError
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.plan import BackfillEstimate
 from mirror_lib.features.backfill.run import run_backfill
@@ -33,15 +30,7 @@ Runner = Callable[[CopyJob], list[PartitionResult]]
 def prepare(
     flow: Flow, topics: str, begin: str = "earliest", end: str = "latest", *, name: str | None = None, **where: str
 ) -> BackfillEstimate:
-    request = request_of(
-        flow.config,
-        [topics],
-        begin,
-        end,
-        into=where.get("into"),
-        into_suffix=where.get("into_suffix"),
-        into_same=not where,
-    )
+    request = request_of(flow.config, [topics], begin, end, into_same=not where, **where)
     with FlowClusters.connect(flow.config) as clusters:
         return prepare_backfill(flow.config, clusters, flow.ledger, request, name)[0]
 

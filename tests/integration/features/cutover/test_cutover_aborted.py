@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,7 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.features.repair.map_rebuild import apply_rebuilt, rebuild
 from mirror_lib.features.repair.map_rebuild_plan import plan_rebuild
 from mirror_lib.features.verify.findings import DifferenceKind, Verdict
-from mirror_lib.features.verify.model import VerifyMode
-from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.report import VerifyReport
-from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
 from mirror_lib.planning.flow_clusters import FlowClusters
@@ -21,6 +19,7 @@ from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import produce, transaction, watermarks
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.verifying import verify
 
 PARTITIONS = 1
 
@@ -37,13 +36,8 @@ def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
     made.ledger.close()
 
 
-def verified(flow: Flow, topic: str, mode: VerifyMode = VerifyMode.FULL) -> VerifyReport:
-    return verify_flow(
-        with_handovers(flow.config, flow.ledger),
-        ledger=flow.ledger,
-        make_runner=lambda _: run_locally(1),
-        options=VerifyOptions(topics=(topic,), mode=mode),
-    )
+def verified(flow: Flow, topic: str) -> VerifyReport:
+    return verify(replace(flow, config=with_handovers(flow.config, flow.ledger)), topics=(topic,))
 
 
 def differences(report: VerifyReport) -> list[tuple[DifferenceKind, int | None, int | None]]:

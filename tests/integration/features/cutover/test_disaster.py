@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
 from mirror_lib.copy.run_options import RunReport
 from mirror_lib.errors import ConfigurationError, PlanChangedError
@@ -20,6 +17,7 @@ from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
 from tests.support.brokers.acls import acl, add_acls
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
+from tests.support.console import Console
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered, numbers
 from tests.support.flows import Flow, make_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
@@ -59,16 +57,16 @@ class Scene:
         servers = self.pair.source.bootstrap_servers, self.pair.target.bootstrap_servers
         return make_flow(self.folder, *servers, topics=self.topics, settings={**SETTINGS, **settings})
 
-    def say(self, *words: str) -> dict[str, Any]:
+    def say(self, *words: str) -> Mapping[str, Any]:
         """A command that has to succeed."""
         code, told = self.ask(*words)
         assert code == 0, told
         return told
 
-    def ask(self, *words: str) -> tuple[int, dict[str, Any]]:
+    def ask(self, *words: str) -> tuple[int, Mapping[str, Any]]:
         """A command, with its exit code and document."""
-        result = CliRunner().invoke(app, [*words, "--config", str(self.there.path), "--json"])
-        return result.exit_code, json.loads(result.stdout)
+        said = Console(self.there.path).say(*words)
+        return said.exit_code, said.document
 
     def lose_source(self) -> None:
         """What nobody can copy any more is written, and all brokers are gone."""

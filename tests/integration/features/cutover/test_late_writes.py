@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions, RunReport
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
@@ -18,6 +14,7 @@ from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
+from tests.support.console import Console
 from tests.support.cutovers import Migration, migration, numbered, numbers
 from tests.support.flows import copy_here
 from tests.support.kafka import create_topic, produce, transaction
@@ -36,13 +33,6 @@ def moved(mirrored: MirroredTopic, request: pytest.FixtureRequest) -> Iterator[M
     made.finish(made.define("scope", mirrored.name))
     yield made
     made.ledger.close()
-
-
-def mirror(moved: Migration, *words: str, flow: str = "A->B") -> tuple[int, dict[str, Any]]:
-    told = CliRunner().invoke(
-        app, [*words, "--config", str(moved.there.path), "--flow", flow, "--json"], catch_exceptions=False
-    )
-    return told.exit_code, json.loads(told.stdout)
 
 
 def fetch(moved: Migration, topic: str) -> RunReport:
@@ -134,12 +124,14 @@ def test_they_can_be_left_where_they_are(moved: Migration, topic_name: str) -> N
     moved.there.run(sync=False)
 
     # Not into the topics that have moved
-    into_same, told = mirror(moved, "backfill", "plan", "--topics", topic_name, "--from", "cutover", "--into-same")
-    assert (into_same, "the suffix .late" in told["error"]["action"]) == (2, True), told
-    refused, _ = mirror(moved, "gaps", "recopy", "--all", "--yes")
-    code, told = mirror(moved, "gaps", "accept", "--all", "--yes")
+    operator = Console(moved.there.path)
+    into_same = operator.say("backfill", "plan", "--topics", topic_name, "--from", "cutover", "--into-same")
+    assert into_same.exit_code == 2
+    assert "the suffix .late" in into_same.document["error"]["action"]
+    refused = operator.say("gaps", "recopy", "--all", "--yes")
+    accepted = operator.say("gaps", "accept", "--all", "--yes")
 
-    assert (refused, code, told["done"]) == (3, 0, PARTITIONS)
+    assert (refused.exit_code, accepted.exit_code, accepted.document["done"]) == (3, 0, PARTITIONS)
     assert moved.there.run(sync=False).exit_code == 0
 
 
@@ -193,7 +185,7 @@ def test_given_only_an_aborted_transaction_after_the_cutover_then_no_run_of_eith
 def test_a_failback_passes_by_records_that_were_left_where_they_are(moved: Migration, topic_name: str) -> None:
     produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
     moved.there.run(sync=False)
-    mirror(moved, "gaps", "accept", "--all", "--yes")
+    Console(moved.there.path).say("gaps", "accept", "--all", "--yes")
     produce(moved.pair.target, topic_name, numbered(100, 140, PARTITIONS))
 
     moved.finish(moved.fail_back("scope"))

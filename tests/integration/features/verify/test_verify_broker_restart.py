@@ -16,10 +16,10 @@ from mirror_lib.features.audit.run import audit
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.features.verify.raw.local import run_locally
-from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import create_topic, leaders, produce, records
 from tests.support.names import unique_name
+from tests.support.verifying import verify
 
 _RECORDS = 8_000
 _TOPIC = "restarted"
@@ -70,12 +70,7 @@ def copied(kafka_jars: Path, brokers_folder: Path, tmp_path_factory: pytest.Temp
 def test_a_broker_restarts_and_its_partitions_get_another_leader(copied: Copied) -> None:
     assert 2 in copied.homes()
     with copied.restart(2) as fault:
-        report = verify_flow(
-            copied.flow.config,
-            ledger=copied.flow.ledger,
-            make_runner=lambda _: run_locally(1, fault),
-            options=VerifyOptions(tasks_max=1),
-        )
+        report = verify(copied.flow, make_runner=lambda _: run_locally(1, fault), tasks_max=1)
 
     assert copied.homes() == {1}
     assert [verdict.verdict for verdict in report.verdicts] == [Verdict.EQUAL] * 2, report.to_dict()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +15,7 @@ from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.raw.task import verify_bin
 from mirror_lib.features.verify.report import VerifyReport
-from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
+from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification
 from mirror_lib.features.verify.tables import Verifications
 from tests.support.kafka import (
     Record,
@@ -29,7 +28,7 @@ from tests.support.kafka import (
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.verifying import put_on_target, tamper, verify
+from tests.support.verifying import changed, put_on_target, tamper, verify
 from tests.support.waiting import wait_for
 
 _Change = Callable[[list[Record]], Sequence[Record]]
@@ -107,21 +106,14 @@ def test_a_sample_says_how_sure_it_is_and_a_budget_of_bytes_ends_early(mirrored:
 
 
 def _altered(copy: list[Record]) -> list[Record]:
-    value = copy[1_234].value or b""
-    return [*copy[:1_234], replace(copy[1_234], value=value[:-1] + b"!"), *copy[1_235:]]
+    return changed(1_234, value=(copy[1_234].value or b"")[:-1] + b"!")(copy)
 
 
 #: What becomes of the copy of 3,000 records, and what is told.
 _CORRUPTIONS: dict[str, tuple[_Change, tuple[object, ...]]] = {
     "one byte": (_altered, (DifferenceKind.ALTERED, 1_234, 1_234, ("value",))),
-    "a header": (
-        lambda copy: [*copy[:7], replace(copy[7], headers=(("number", b"8"),)), *copy[8:]],
-        (DifferenceKind.ALTERED, 7, 7, ("headers",)),
-    ),
-    "a timestamp": (
-        lambda copy: [*copy[:7], replace(copy[7], timestamp_ms=1_704_067_200_000), *copy[8:]],
-        (DifferenceKind.ALTERED, 7, 7, ("timestamp",)),
-    ),
+    "a header": (changed(7, headers=(("number", b"8"),)), (DifferenceKind.ALTERED, 7, 7, ("headers",))),
+    "a timestamp": (changed(7, timestamp_ms=1_704_067_200_000), (DifferenceKind.ALTERED, 7, 7, ("timestamp",))),
     "one missing": (lambda copy: copy[:500] + copy[501:], (DifferenceKind.MISSING, 500, None, ())),
     "one duplicated": (lambda copy: copy[:501] + copy[500:], (DifferenceKind.EXTRA, None, 501, ())),
     "two swapped": (
@@ -207,12 +199,7 @@ def test_processes_of_their_own_find_the_same(mirrored: MirroredTopic) -> None:
     flow.run()
     told: list[int] = []
 
-    report = verify_flow(
-        flow.config,
-        ledger=flow.ledger,
-        make_runner=lambda _: run_locally(2, told.append),
-        options=VerifyOptions(tasks_max=2),
-    )
+    report = verify(flow, make_runner=lambda _: run_locally(2, told.append), tasks_max=2)
 
     assert report.exit_code == 0
     assert report.records == 600

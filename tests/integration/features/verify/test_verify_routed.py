@@ -19,8 +19,8 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere, number_of, thirds
-from tests.support.verifying import Route, verify, verify_transformed
+from tests.support.transforming import Killed, Route, TransformHere, number_of, thirds
+from tests.support.verifying import changed, verify, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
 
@@ -46,13 +46,13 @@ def flow(mirrored: MirroredTopic) -> Flow:
     return mirrored.flow(settings(mirrored.name))
 
 
-def change(pair: KafkaPair, topic: str, changed: _Change, copy: list[Record] | None = None) -> None:
+def change(pair: KafkaPair, topic: str, tampering: _Change, copy: list[Record] | None = None) -> None:
     """Put a changed copy of the first partition of a topic in its place; by default of what is there."""
     copy = copy or consume(pair.target, topic)
     first = [each for each in copy if each.partition == 0]
     delete_topic(pair.target, topic)
     create_topic(pair.target, topic, partitions=2)
-    produce(pair.target, topic, [*changed(first), *(each for each in copy if each.partition)])
+    produce(pair.target, topic, [*tampering(first), *(each for each in copy if each.partition)])
 
 
 def of(report: VerifyReport, topic: str, partition: int = 0) -> RoutedVerdict:
@@ -89,12 +89,9 @@ def test_given_records_in_three_topics_when_verified_then_all_are_equal_and_rece
 _CHANGES: dict[str, tuple[_Change, list[tuple[DifferenceKind, int | None, int | None]]]] = {
     "deleted": (lambda copy: copy[:50] + copy[51:], [(DifferenceKind.MISSING, 151, None)]),
     "duplicated": (lambda copy: [*copy[:60], copy[50], *copy[60:]], []),
-    "altered": (
-        lambda copy: [*copy[:50], replace(copy[50], key=b"!"), *copy[51:]],
-        [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)],
-    ),
+    "altered": (changed(50, key=b"!"), [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)]),
     "later": (
-        lambda copy: [*copy[:50], replace(copy[50], timestamp_ms=(copy[50].timestamp_ms or 0) + 1), *copy[51:]],
+        lambda copy: changed(50, timestamp_ms=(copy[50].timestamp_ms or 0) + 1)(copy),
         [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)],
     ),
     "in another order": (lambda copy: copy[::-1], []),
@@ -112,9 +109,9 @@ def test_given_another_way_or_a_topic_that_was_tampered_with_when_verified_then_
     assert of(other, f"{mirrored.name}-two").standing == 200
 
     copy = consume(mirrored.target, one)
-    for name, (changed, expected) in _CHANGES.items():
+    for name, (tampering, expected) in _CHANGES.items():
         with subtests.test(name):
-            change(mirrored.pair, one, changed, copy)
+            change(mirrored.pair, one, tampering, copy)
 
             report = verify_transformed(flow, route=route)
 

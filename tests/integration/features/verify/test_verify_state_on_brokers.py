@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,19 +15,18 @@ from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
+from tests.support.console import Console
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, delete_topic, open_transaction, transaction
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import tamper, verify
 
 
-def mirror(flow: Flow, *words: str, code: int = 0) -> dict[str, Any]:
+def mirror(flow: Flow, *words: str, code: int = 0) -> Mapping[str, Any]:
     """What a command says as JSON."""
-    result = CliRunner().invoke(
-        app, [*words, "--config", str(flow.path), "--flow", "A->B", "--json"], catch_exceptions=False
-    )
-    assert result.exit_code == code, result.output
-    return json.loads(result.stdout)
+    said = Console(flow.path).say(*words)
+    assert said.exit_code == code, said.document
+    return said.document
 
 
 def offset_of(pair: KafkaPair, topic: str, key: str) -> int:

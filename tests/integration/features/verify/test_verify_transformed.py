@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from mirror_lib.features.transforms.record_mark import UntransformableRecordErro
 from mirror_lib.features.verify.findings import DifferenceKind, PartitionVerdict, Verdict
 from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
-from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
+from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification
 from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.features.verify.transformed.model import RefusedRecord
 from mirror_lib.topology.names import TopicPartition
@@ -21,7 +20,7 @@ from tests.support.flows import Flow
 from tests.support.kafka import Record, delete_records, delete_topic, records
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import RowFunction, TransformHere, number_of, only, repeated, upper, with_values
-from tests.support.verifying import CompareHere, put_on_target, verify_transformed
+from tests.support.verifying import CompareHere, changed, put_on_target, verify, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
 _RECORDS = 900
@@ -37,27 +36,19 @@ _FUNCTIONS = {"filter": only(third), "mask": with_values(upper), "several": repe
 
 def transforms(topics: str, folder: Path, *, several: bool = False) -> dict[str, str]:
     """Settings of a transform of which only what it may do counts: a function stands in its place."""
+    settings = {"A->B.mirror.transforms": "any", "A->B.mirror.transform.any.topics": topics}
     if not several:
-        return {"A->B.mirror.transforms": "any", "A->B.mirror.transform.any.topics": topics, **_any("filter", "true")}
+        return {**settings, "A->B.mirror.transform.any.filter": "true"}
     file = folder / "several.sql"
     file.write_text("SELECT value FROM records LATERAL VIEW explode(sequence(1, 2)) AS number")
-    settings = {"A->B.mirror.transforms": "any", "A->B.mirror.transform.any.topics": topics}
-    return {**settings, **_any("sql.file", str(file))}
+    return {**settings, "A->B.mirror.transform.any.sql.file": str(file)}
 
 
-def _any(key: str, value: str) -> dict[str, str]:
-    return {f"A->B.mirror.transform.any.{key}": value}
-
-
-def a_flow(mirrored: MirroredTopic, *, several: bool = False, settings: dict[str, str] | None = None) -> Flow:
+def a_flow(mirrored: MirroredTopic, *, several: bool = False) -> Flow:
     """A flow whose topic goes through a transform, with some records on the source."""
     mirrored.create(records(_RECORDS))
-    own = {
-        "mirror.batch.max.bytes": "4096",
-        **transforms(mirrored.name, mirrored.folder, several=several),
-        **(settings or {}),
-    }
-    return mirrored.flow(own)
+    chain = transforms(mirrored.name, mirrored.folder, several=several)
+    return mirrored.flow({"mirror.batch.max.bytes": "4096", **chain})
 
 
 def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]:
@@ -93,22 +84,13 @@ def test_given_a_transformed_copy_when_the_same_transform_is_applied_then_it_is_
 
 
 _CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]]]] = {
-    "altered": (
-        lambda copy: [*copy[:100], replace(copy[100], value=b"!"), *copy[101:]],
-        lambda source: (DifferenceKind.ALTERED, source, 100, ("value",)),
-    ),
-    "missing": (
-        lambda copy: copy[:100] + copy[101:],
-        lambda source: (DifferenceKind.MISSING, source, None, ()),
-    ),
+    "altered": (changed(100, value=b"!"), lambda source: (DifferenceKind.ALTERED, source, 100, ("value",))),
+    "missing": (lambda copy: copy[:100] + copy[101:], lambda source: (DifferenceKind.MISSING, source, None, ())),
     "added": (
         lambda copy: [*copy[:100], Record(value=b"!"), *copy[100:]],
         lambda _: (DifferenceKind.EXTRA, None, 100, ()),
     ),
-    "one more at the end": (
-        lambda copy: [*copy, Record(value=b"!")],
-        lambda _: (DifferenceKind.EXTRA, None, -1, ()),
-    ),
+    "one more at the end": (lambda copy: [*copy, Record(value=b"!")], lambda _: (DifferenceKind.EXTRA, None, -1, ())),
 }
 
 
@@ -176,7 +158,7 @@ def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_i
     refused = {TopicPartition(mirrored.name, 0): (RefusedRecord(400, UntransformableRecordError("no.")),)}
     runner = CompareHere(refusing(with_values(upper), 400), refused=refused)
 
-    report = verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions())
+    report = verify(flow, make_runner=lambda _: runner)
 
     assert report.exit_code == 1
     (verdict,) = report.verdicts
@@ -226,7 +208,7 @@ def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(mirro
         delete_topic(mirrored.target, mirrored.remote)
         return CompareHere(only(third))
 
-    report = verify_flow(flow.config, ledger=flow.ledger, make_runner=late, options=VerifyOptions())
+    report = verify(flow, make_runner=late)
 
     (verdict,) = report.verdicts
     assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "topic-missing")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import (
     WITH_CHANCE,
     Killed,
+    Route,
     RowFunction,
     TransformHere,
     arrived,
@@ -204,10 +204,8 @@ def test_given_routes_and_chance_when_a_worker_died_then_each_record_is_in_one_p
     routed = {each.target: each for result in report.results for each in result.routed}
     for partition in (0, 1):
         place = TopicPartition(f"{mirrored.name}-else", partition)
-        assert (routed[place].target_first, routed[place].target_next) == (
-            0,
-            watermarks(mirrored.target, *place)[1],
-        )
+        end = watermarks(mirrored.target, *place)[1]
+        assert (routed[place].target_first, routed[place].target_next) == (0, end)
 
 
 def test_given_two_topics_that_meet_in_a_third_when_a_worker_died_then_each_record_is_there_once(
@@ -259,14 +257,9 @@ def test_given_a_run_without_transactions_that_died_when_they_are_enabled_then_w
     settings = {**_ENABLED, **route, "B.exactly.once.source.support": "disabled"}
     before = mirrored.flow(settings)
     runner = TransformHere(unchanged, rows_at_once=50, route=by_number(mirrored.name))
+    written = arrived(mirrored.target, f"{mirrored.name}-else")
     with pytest.raises(Killed):
-        before.run(
-            runner=replace(
-                runner,
-                dies_after=400,
-                before_death=arrived(mirrored.target, f"{mirrored.name}-else"),
-            )
-        )
+        before.run(runner=replace(runner, dies_after=400, before_death=written))
     flow = mirrored.flow({**_ENABLED, **route})
 
     report = flow.run(runner=runner)
@@ -276,7 +269,7 @@ def test_given_a_run_without_transactions_that_died_when_they_are_enabled_then_w
     assert by_value(found) == by_value(consume(mirrored.source, mirrored.name))
 
 
-def by_number(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]]:
+def by_number(topic: str) -> Route:
     """Every second record goes to another topic."""
 
     def route(value: bytes | None) -> tuple[str | None, int | None]:
