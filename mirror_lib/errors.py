@@ -303,6 +303,12 @@ class TargetDivergedError(ReplicationError):
     reason = "target-diverged"
 
 
+class OffsetsDifferError(ReplicationError):
+    """Records cannot get the offsets that they have at the source."""
+
+    reason = "offsets-differ"
+
+
 class TargetTruncatedError(ReplicationError):
     """The target partition ends before the records that were copied to it."""
 

@@ -83,6 +83,9 @@ class Hook(StrEnum):
     FORECAST = "forecast"
     #: The class that reads logins by Kerberos (`cluster.auth.sasl.LoginReader`).
     KERBEROS_LOGIN = "kerberos-login"
+    #: `(flow, topics, source, target)`: prepare new partitions of the target for `mirror.offsets = same`; `topics` are
+    #: target topics by source topic, the others admin clients. Returns notices.
+    NEW_PARTITIONS = "new-partitions"
     #: `(flow, ledger, *, run_id)`: store the state of a flow after its run (`copy.health.after_run.FlowState`).
     OBSERVE = "observe"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.

@@ -18,6 +18,13 @@ class PoisonPolicy(StrEnum):
     SKIP = "skip"
 
 
+class TargetOffsets(StrEnum):
+    """Which offsets records get on the target."""
+
+    OWN = "own"
+    SAME = "same"
+
+
 @dataclass(frozen=True, slots=True)
 class CopySettings:
     """How records are copied, and how long a run lasts."""
@@ -104,5 +111,27 @@ class CopySettings:
         "partition at the record, `quarantine` writes it to the quarantine topic, `skip` skips it and stores that in "
         "the ledger.",
     )
+    offsets: TargetOffsets = own(
+        TargetOffsets.OWN,
+        "`same`: each record gets the offset that it has at the source, or its partition stops "
+        "([same-offsets.md](same-offsets.md)). `own`: offsets follow from each other without holes.",
+    )
+    offsets_pad_max_records: int = own(
+        100_000_000,
+        "With `mirror.offsets = same`: maximum number of offsets without a record that are filled at once in a "
+        "partition; beyond it the partition is refused.",
+        minimum=0,
+        type="long",
+    )
     #: `max.request.size` of the data producer: bytes of the batches in a request to the target; None: not set.
     request_max_bytes: int | None = None
+
+    @property
+    def same_offsets(self) -> bool:
+        """True if each record gets the offset that it has at the source."""
+        return self.offsets is TargetOffsets.SAME
+
+    @property
+    def most_holes(self) -> int | None:
+        """Number of offsets without a record that are filled at once with the same offsets; None for own ones."""
+        return self.offsets_pad_max_records if self.same_offsets else None

@@ -40,6 +40,7 @@ from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, UnnamedPairs
 from mirror_lib.config.named_exclusions import about_excluded, about_excluded_groups
+from mirror_lib.config.same_offsets import unfit_for_same_offsets
 from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.lookup_context import looking_only, surroundings
 from mirror_lib.config.secrets.providers import ConfigProvider, Resolver, files_read, make_providers
@@ -398,6 +399,7 @@ def _build_flows(
                 flow_topology(typed)
                 problems += _exclusions(settings, typed)
                 problems += _first_start_problems(settings, typed)
+                problems += [Problem.error(f"flow {typed.flow}: {text}") for text in unfit_for_same_offsets(typed)]
         except ValueError as error:
             problems.append(Problem.error(f"flow {settings.flow}: {error}"))
         except MirrorError as error:

@@ -31,9 +31,11 @@ from mirror_lib.copy.run_options import CopyRunner, Planner, RunOptions, RunRepo
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     SOURCE_LOSS_REASONS,
+    ConfigurationError,
     MirrorError,
     TopicMissingError,
     TopologyError,
+    Where,
     attributes_of,
 )
 from mirror_lib.identity.clusters import check_clusters
@@ -120,6 +122,12 @@ def _replicate(
     planner: Planner | None = None,
     wanted: Callable[[RunPlan, FlowClusters], bool] | None = None,
 ) -> RunReport | None:
+    if planner is not None and flow.copy_settings.same_offsets:
+        raise ConfigurationError(
+            "a backfill copies records to other offsets than those at the source (mirror.offsets=same).",
+            where=Where(flow=str(flow.flow)),
+            action="Copy these records by a flow of its own, with mirror.offsets=own.",
+        )
     began = time.monotonic()
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
     name = str(flow.flow)

@@ -102,6 +102,7 @@ class BatchAssembler:
         rules: RecordRules = ANY_RECORD,
         skip: bool = False,
         transactions: TransactionCount | None = None,
+        dense: bool = False,
         now_ms: Callable[[], int] = _clock,
     ) -> None:
         """Start at the first of the source offsets.
@@ -112,6 +113,7 @@ class BatchAssembler:
             rules: further requirements of the target topic for records.
             skip: skip poison, available from `take_skipped`, instead of failing.
             transactions: the count of records of transactions before these offsets; None without any.
+            dense: no batch has a hole between the source offsets of its records.
             now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
         self._end = end = offsets.stop
@@ -122,7 +124,8 @@ class BatchAssembler:
         self._poison = Poison(where, end, skip=skip)
         self._now_ms = now_ms
         self._times = AllowedTimes()
-        self._waiting = Gathering(self._batch_max, self._target_max, on_damage=self._damaged_in_waiting)
+        self._dense = dense
+        self._waiting = Gathering(self._batch_max, self._target_max, on_damage=self._damaged_in_waiting, dense=dense)
         #: The source's leader epoch of the latest fed batch; -1 before the first and in old formats.
         self.leader_epoch = -1
         #: The source offset to fetch next: after everything that was fed.
@@ -425,6 +428,7 @@ class BatchAssembler:
             batch_max_bytes=self._batch_max,
             max_message_bytes=self._target_max,
             too_large=self._poison.leave_out_record if self._poison.skip else None,
+            dense=self._dense,
         )
         for batch in ready:
             out.append(batch)

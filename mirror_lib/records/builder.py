@@ -70,6 +70,10 @@ class BatchBuilder:
         self._first_timestamp = 0
         self._max_timestamp = -1
 
+    def joins(self, offset: int) -> bool:
+        """True if a record of this source offset leaves no hole behind the latest one."""
+        return not self._runs or sum(self._runs[-1]) == offset
+
     def add_whole(self, header: BatchHeader, body: bytes | memoryview) -> None:
         """Add a dense source batch with all its records, given its uncompressed body.
 
@@ -226,10 +230,12 @@ def rebuild(
     batch_max_bytes: int,
     max_message_bytes: int,
     too_large: _TooLarge | None = None,
+    dense: bool = False,
 ) -> Iterator[ReadyBatch]:
     """Pack records into as few batches as possible.
 
     Args:
+        dense: a new batch starts at a hole between source offsets.
         batch_max_bytes: uncompressed size at which a new batch starts.
         max_message_bytes: maximum size of a batch as sent that the target accepts.
         too_large: called for records that are too large alone, which are then skipped.
@@ -241,7 +247,8 @@ def rebuild(
     limit = min(batch_max_bytes, max_message_bytes) - HEADER_SIZE
     builder, first = BatchBuilder(codec), None
     for record in records:
-        if first is not None and builder.size + largest_encoding(len(record.tail), 1) > limit:
+        is_full = builder.size + largest_encoding(len(record.tail), 1) > limit
+        if first is not None and (is_full or (dense and not builder.joins(record.offset))):
             yield from _build(builder, first, max_message_bytes, too_large)
             builder, first = BatchBuilder(codec), None
         builder.add(record)

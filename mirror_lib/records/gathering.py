@@ -19,13 +19,17 @@ OnDamage = Callable[[BatchHeader, bytes, CorruptBatchError], None]
 class Gathering:
     """Waiting data of one partition: one small batch unchanged, or gathered records."""
 
-    def __init__(self, batch_max_bytes: int, target_max_message_bytes: int, *, on_damage: OnDamage) -> None:
+    def __init__(
+        self, batch_max_bytes: int, target_max_message_bytes: int, *, on_damage: OnDamage, dense: bool = False
+    ) -> None:
         """Start empty.
 
         Args:
             batch_max_bytes: uncompressed size at which a gathered batch is full.
             target_max_message_bytes: the target topic's `max.message.bytes`.
+            dense: gather no records with a hole between their source offsets.
         """
+        self._dense = dense
         self._target_max = target_max_message_bytes
         self._on_damage = on_damage
         self._builder: BatchBuilder | None = None
@@ -62,6 +66,8 @@ class Gathering:
             RecordError, CodecError: the batch is damaged.
         """
         codec = header.attributes & CODEC_BITS
+        if self._dense and not self._joins(header.base_offset):
+            self.close(out)
         if self._alone is not None and self._alone[0].attributes & CODEC_BITS == codec:
             self._open_alone(codec)
         builder = self._builder
@@ -73,6 +79,11 @@ class Gathering:
                 return
         self.close(out)
         self._alone = (header, bytes(batch))
+
+    def _joins(self, offset: int) -> bool:
+        if self._alone is not None:
+            return self._alone[0].base_offset + self._alone[0].count == offset
+        return self._builder is None or self._builder.joins(offset)
 
     def add_singles(
         self, view: memoryview, position: int, *, expected: int, end: int, below: int, allowed: AllowedTimes
@@ -87,6 +98,8 @@ class Gathering:
         builder = self._builder
         if builder is None or builder.codec != Codec.NONE or builder.source_next != expected:
             return position
+        if self._dense and not builder.joins(expected):
+            return position
         return builder.add_singles(view, position, end=end, limit=self._limit, below=below, allowed=allowed)
 
     def add_records(self, records: Sequence[Record], codec: int, out: list[ReadyBatch]) -> bool:
@@ -98,6 +111,9 @@ class Gathering:
         builder = self._builder
         full = builder is not None and (builder.codec != codec or builder.size + size > self._limit)
         too_large = size > self._limit or not records
+        if self._dense and not too_large:
+            too_large = records[-1].offset - records[0].offset >= len(records)
+            full = full or not self._joins(records[0].offset)
         if self._alone is not None or full or too_large:
             self.close(out)
         if too_large:

@@ -276,6 +276,22 @@ class ClusterAdmin:
         """
         return admin_configs.alter_topic_configs(self._calls, self.cluster, changes, validate_only=validate_only)
 
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, MirrorError | None]:
+        """Delete the records of partitions before an offset each (KIP-107); None for success."""
+
+        def delete(part: Sequence[tuple[TopicPartition, int]], seconds: float) -> dict[TopicPartition, Future[Any]]:
+            wanted = [NativePartition(*place, offset) for place, offset in part]
+            futures = self._calls.client.delete_records(wanted, request_timeout=seconds, operation_timeout=seconds)
+            return {TopicPartition(each.topic, each.partition): future for each, future in futures.items()}
+
+        deadline = self._calls.begin()
+        found: dict[TopicPartition, MirrorError | None] = {}
+        seconds = _seconds_left(deadline)
+        for place, future in (delete(list(before.items()), seconds) if before else {}).items():
+            needs = Grant.on_topic(Operation.DELETE, place.topic)
+            found[place] = self._calls.wait(future, seconds, "delete records", self._partition(place), needs)
+        return found
+
     def acls(self, resources: Iterable[AclResource]) -> frozenset[AclBinding]:
         """Every ACL on resources of these types, with any pattern.
 

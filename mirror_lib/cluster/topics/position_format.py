@@ -118,13 +118,27 @@ class Position:
     #: The same for the target's log: a copied record there, with its offset and batch on the target.
     target_record: LastRecord | None = None
     #: What names the copy from one source log to one target log: the run or decision that began it. What is stored
-    #: about the partition is true of one copy. None if MM2 or an earlier version began it.
+    #: about the partition is true of one copy. None if MM2 or an earlier version began it. See `name_of_copy`.
     copy: str | None = None
 
     @property
     def source(self) -> TopicPartition:
         """The source partition of the position."""
         return TopicPartition(self.topic, self.partition)
+
+
+#: What the name of a copy begins with whose records have the offsets that they have at the source.
+_SAME_OFFSETS = "same-"
+
+
+def name_of_copy(run_id: str, *, same_offsets: bool) -> str:
+    """Return the name of a copy that a run begins."""
+    return f"{_SAME_OFFSETS}{run_id}" if same_offsets else run_id
+
+
+def has_same_offsets(copy: str | None) -> bool:
+    """Return whether the records of a copy of this name have the offsets that they have at the source."""
+    return copy is not None and copy.startswith(_SAME_OFFSETS)
 
 
 def supersedes(later: Position, current: Position, claimed: int) -> bool:

@@ -18,7 +18,13 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_format import (
+    NOTHING_COPIED,
+    Position,
+    PositionState,
+    has_same_offsets,
+    name_of_copy,
+)
 from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.config.data_plane import TopicChain
 from mirror_lib.config.first_start import EARLIEST, first_starts
@@ -61,7 +67,7 @@ def open_partitions(
     identities = _identities(flow, clean, clusters.target_data)
     chains = chains_of(flow, {start.partition.source.topic for start in starts})
     opened: dict[TopicPartition, OpenPartition] = {}
-    for start in (_in_a_copy(start, clusters, run_id) for start in starts):
+    for start in (_in_a_copy(flow, start, clusters, run_id) for start in starts):
         identity = identities.get(start.partition.target)
         if isinstance(identity, MirrorError):
             refused[start.partition.source] = with_flow(flow, identity, start.partition.source)
@@ -92,11 +98,14 @@ def open_partitions(
     return bins, problems
 
 
-def _in_a_copy(start: _Start, clusters: FlowClusters, run_id: str) -> _Start:
+def _in_a_copy(flow: FlowConfig, start: _Start, clusters: FlowClusters, run_id: str) -> _Start:
     """The start; the first one of a partition begins a copy."""
-    if start.partition.source in clusters.positions_at_plan.positions:
+    same, stored = flow.copy_settings.same_offsets, clusters.positions_at_plan.positions.get(start.partition.source)
+    if stored is not None and (
+        stored.position.offset != NOTHING_COPIED or has_same_offsets(stored.position.copy) is same
+    ):
         return start
-    return start._replace(partition=replace(start.partition, copy=run_id))
+    return start._replace(partition=replace(start.partition, copy=name_of_copy(run_id, same_offsets=same)))
 
 
 def _rewind_syncs_of_first(flow: FlowConfig, starts: Iterable[_Start], clusters: FlowClusters) -> None:
@@ -195,7 +204,7 @@ def store_first_positions(
     if plan.first_seen:
         found = _starts(flow, plan.first_seen, clusters, refused)
         _rewind_syncs_of_first(flow, found, clusters)
-        starts = (_in_a_copy(start, clusters, run_id) for start in found)
+        starts = (_in_a_copy(flow, start, clusters, run_id) for start in found)
         first = [
             start.partition.with_identity(
                 Position(
@@ -267,7 +276,13 @@ def _starts(
     """How each partition starts; partitions that may not start go to `refused`."""
     last = {source: stored.position for source, stored in clusters.positions_at_plan.positions.items()}
     ends = _target_ends(clusters, partitions, refused)
-    rules = StartRules(flow.flow, flow.existing_target, flow.run_lease_seconds, _syncs(flow, partitions, last))
+    rules = StartRules(
+        flow.flow,
+        flow.existing_target,
+        flow.run_lease_seconds,
+        _syncs(flow, partitions, last),
+        most_holes=flow.copy_settings.most_holes,
+    )
     starts = []
     for partition in partitions:
         if partition.source in refused:

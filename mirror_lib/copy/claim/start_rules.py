@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState, has_same_offsets
 from mirror_lib.config.model import ExistingTarget
-from mirror_lib.errors import DirtyStartError, TargetNotEmptyError, TargetTruncatedError, Where
+from mirror_lib.errors import DirtyStartError, OffsetsDifferError, TargetNotEmptyError, TargetTruncatedError, Where
 from mirror_lib.planning.backfills import again, let_flow_continue, or_dag
 from mirror_lib.planning.model import PartitionPlan, Takeover
 from mirror_lib.planning.next_steps import after_interrupted_merge, after_lost_records, set_position_or_copy_anew
@@ -31,12 +31,15 @@ class StartRules:
         existing_target: what a first start does if the target has records.
         lease_seconds: how long an earlier writer may still be alive.
         syncs: the newest offset-syncs of the partitions that MirrorMaker 2 copied last.
+        most_holes: with `mirror.offsets = same`: number of offsets without a record that may be filled at once; None:
+            records get other offsets than at the source.
     """
 
     flow: FlowId
     existing_target: ExistingTarget = ExistingTarget.FAIL
     lease_seconds: float = 0.0
     syncs: Mapping[TopicPartition, OffsetSync] | None = None
+    most_holes: int | None = None
 
 
 def needs_sync(position: Position | None) -> bool:
@@ -62,9 +65,11 @@ def start_of(
         TargetNotEmptyError: nothing was ever copied, but the target is not empty.
         TargetTruncatedError: the target has less than was copied.
         DirtyStartError: it is not possible to find what was copied, or a backfill has not ended.
+        OffsetsDifferError: records cannot get the offsets that they have at the source.
     """
     known = [last[source] for source in writers if source in last and _is_about(last[source], partition.target)]
     _check_backfills(rules, partition, known)
+    _check_offsets(rules, partition, known, ends)
     expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
     closed = all(position.state is PositionState.CLOSED for position in known)
     # The coordinator may not have written a marker (KAFKA-20734): a take-over checks that first.
@@ -136,6 +141,41 @@ def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: Target
             "delete the target topic if it is not needed. If MirrorMaker 2 or this flow copied them, the "
             "position topic was deleted or is another one (offset.storage.topic), and appending would duplicate "
             f"them: set the right topic, or set the position: {_where(rules, partition).position_set()}.",
+        )
+
+
+def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[Position], ends: TargetEnds) -> None:
+    """Refuse a copy whose records cannot get the wanted offsets."""
+    where, same = _where(rules, partition), rules.most_holes is not None
+    copied = next((each for each in known if each.source == partition.source and each.offset != NOTHING_COPIED), None)
+    if copied is not None and has_same_offsets(copied.copy) is not same:
+        now, then = ("same", "own") if same else ("own", "same")
+        raise OffsetsDifferError(
+            f"the records of {partition.target} were copied with mirror.offsets={then}, and it is {now} now.",
+            where=where,
+            action=f"Set mirror.offsets={then}, or copy the topic again under another name (docs/same-offsets.md).",
+        )
+    if rules.most_holes is None:
+        return
+    if len(known) > 1 or any(each.source != partition.source for each in known):
+        raise OffsetsDifferError(
+            f"several source partitions are copied to {partition.target}: their records have the same offsets.",
+            where=where,
+            action="Copy them to topics of their own, or set mirror.offsets=own.",
+        )
+    if ends.start == ends.end > partition.start:
+        raise OffsetsDifferError(
+            f"{partition.target} has no records, and its next offset is {ends.end}: the source's records from offset "
+            f"{partition.start} on cannot get their offsets there.",
+            where=where,
+            action="Delete the target topic: the next run creates it again.",
+        )
+    if (holes := partition.start - ends.end) > rules.most_holes:
+        raise OffsetsDifferError(
+            f"{holes:,} offsets before {partition.start} have no record on {partition.target}, and "
+            f"mirror.offsets.pad.max.records allows {rules.most_holes:,}.",
+            where=where,
+            action="Allow so many (docs/same-offsets.md says how long they take), or copy the topic again.",
         )
 
 

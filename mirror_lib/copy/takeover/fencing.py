@@ -28,7 +28,8 @@ async def fence(
 ) -> tuple[ProducerIdentity, int]:
     """Fence the earlier writer; return the partition with its new writer, and the end of the target's log.
 
-    No transaction is open before that end.
+    No transaction is open before that end. With `mirror.offsets = same` there is no place for the marker that makes
+    the leader refuse the earlier writer: its transactions are ended by the coordinator, and its lease is waited out.
 
     Args:
         opened: a partition with a take-over.
@@ -43,6 +44,14 @@ async def fence(
     assert takeover is not None
     where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
     retry_seconds = job.settings.retry_max_seconds
+    if job.settings.same_offsets:
+        assert opened.transactional_id is not None
+        deadline = time.monotonic() + _FENCING_SECONDS
+        identity = await client.producers.init_producer_id(opened.transactional_id, deadline=deadline)
+        await asyncio.sleep(opened.lease_seconds)
+        end = await stable_end(client, opened.plan.target, log, retry_seconds=retry_seconds, where=where)
+        check_not_truncated(opened.plan.target, end, takeover.target_offset, where)
+        return identity, end
     identity = await _identity(job, opened, client, takeover, retry_seconds=retry_seconds, where=where)
 
     async def fence_open(writing: Collection[int]) -> None:

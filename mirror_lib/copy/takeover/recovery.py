@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.raw.backoff import Backoff
@@ -19,6 +20,7 @@ from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.takeover.fencing import fence
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.takeover.same_offsets import match_by_offset
 from mirror_lib.copy.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 from mirror_lib.errors import (
     CorruptBatchError,
@@ -192,6 +194,17 @@ class _Recovery:
             )
 
     async def _match_tail(self, end: int, skipped: Sequence[OmittedRange]) -> TailMatch:
+        if self._job.settings.same_offsets:
+            first = max(self._takeover.target_offset, self._takeover.target_log_start)
+            with self._explained():
+                return await match_by_offset(
+                    self._read_source,
+                    self._read_target,
+                    first,
+                    end,
+                    source_offset=self._takeover.source_offset,
+                    skipped=skipped,
+                )
         await self._check_held(end)
         matcher = TailMatcher(
             self._takeover.source_offset,
@@ -222,8 +235,13 @@ class _Recovery:
         ]
 
     async def _walk(self, matcher: TailMatcher) -> None:
-        try:
+        with self._explained():
             await walk_along(matcher, self._read_source, self._read_target)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
         except MismatchError as error:
             raise TargetDivergedError(
                 f"{self._opened.plan.target} offset {error.target_offset} does not match source offset "

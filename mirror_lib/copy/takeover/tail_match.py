@@ -151,13 +151,13 @@ class _Shifts:
     def lack(self, here: Record) -> None:
         """Record that the target lacks an offset, which is explained by `here`."""
         self._lacking += 1
-        self._before.append(_print_of(here))
+        self._before.append(print_of(here))
 
     def pair(self, here: Record, there: Record, *, compare_timestamps: bool) -> None:
         """Record that `here` is paired with `there`."""
         if not self:
             return
-        before, wanted = list(self._before), _print_of(there)
+        before, wanted = list(self._before), print_of(there)
         lacking = range(min(self._lacking, len(before)) + 1)
         shifts = {shift + more for shift in (0, *self._open) for more in lacking} - {0}
         self._open = frozenset(
@@ -168,7 +168,7 @@ class _Shifts:
             and (before[-shift][1] == wanted[1] or not compare_timestamps)
         )
         self._lacking = 0
-        self._before.append(_print_of(here))
+        self._before.append(print_of(here))
         if not self._open:
             self._before.clear()
 
@@ -365,7 +365,7 @@ class TailMatcher(TwoLogs[_Side]):
         )
 
 
-def _print_of(record: Record) -> tuple[bytes, int]:
+def print_of(record: Record) -> tuple[bytes, int]:
     """A compact fingerprint that distinguishes records."""
     return blake2b(record.tail, digest_size=16).digest(), record.timestamp
 

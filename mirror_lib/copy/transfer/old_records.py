@@ -78,9 +78,15 @@ class OldRecords:
         self._began: dict[PartitionWriter, float] = {}
 
     def guard(self, writer: PartitionWriter) -> None:
-        """Put old batches of a partition into transactions, if brokers and the writer support that."""
+        """Put old batches of a partition into transactions, if brokers and the writer support that.
+
+        With the same offsets there is no place for their markers.
+        """
         writer.guards_old = (
-            self._in_transactions and writer.transactional_id is not None and writer.transactions is None
+            self._in_transactions
+            and writer.transactional_id is not None
+            and writer.transactions is None
+            and not writer.same_offsets
         )
 
     # ------------------------------------------------------------ begin
@@ -144,7 +150,7 @@ class OldRecords:
             self._background.start(self._end(writer, began))
 
     async def _end(self, writer: PartitionWriter, began: float) -> None:
-        end = writer.acknowledged_end + 1
+        end = writer.end + 1
         try:
             await self._client.producers.end_transaction(
                 _name(writer), _identity(writer), commit=True, deadline=self._deadline()

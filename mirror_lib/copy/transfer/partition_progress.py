@@ -54,7 +54,9 @@ class PartitionCopy:
             rules=plan.target_rules,
             skip=settings.poison_policy is not PoisonPolicy.FAIL,
             transactions=plan.transactions,
+            dense=settings.same_offsets,
         )
+        self._same_offsets = settings.same_offsets
         if plan.leader_epoch is not None:
             self.assembler.leader_epoch = plan.leader_epoch
         #: The newest record with a known checksum; the copy may end before it.
@@ -152,7 +154,7 @@ class PartitionCopy:
             self._last_timestamp = batch.max_timestamp
 
     def ended_transaction(self, target_next: int) -> None:
-        """Record that a transaction's marker follows all that is acknowledged."""
+        """Record that markers of transactions follow all that is acknowledged."""
         self._target_next = target_next
 
     def record_recovered(self, runs: Sequence[OffsetRun], source_next: int) -> None:
@@ -243,14 +245,27 @@ class PartitionCopy:
         """The target's offset after everything that is acknowledged."""
         return self._target_next
 
+    @property
+    def read_to(self) -> int:
+        """The source offset up to which all was read."""
+        return max(self.source_next, self.assembler.next_offset)
+
+    @property
+    def lacks_end(self) -> bool:
+        """True if the target lacks only the offsets without a record at the end of what was read."""
+        is_complete = self.read_done and self.unacknowledged_batches == 0 and self.error is None
+        return self._same_offsets and is_complete and self._target_next < self.read_to
+
     def finish_if_settled(self) -> bool:
         """Close the account if all that was read is acknowledged; return whether it is closed."""
+        if self.lacks_end:
+            return False
         if not self.finished and self.read_done and self.unacknowledged_batches == 0 and not self._uncommitted:
             self.finished = True
             self._ended = time.monotonic()
             if self.error is None or self._left_early:
                 # Dropped records at the very end (markers, aborted ones) belong to no batch.
-                self.source_next = max(self.source_next, self.assembler.next_offset)
+                self.source_next = self.read_to
         return self.finished
 
     def result(self) -> PartitionResult:

@@ -29,6 +29,7 @@ from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import may_pass, without_frames
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
 from mirror_lib.copy.transfer.broker_connections import ConnectionSlots
+from mirror_lib.copy.transfer.holes import Holes
 from mirror_lib.copy.transfer.old_records import OldRecords
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
@@ -102,6 +103,14 @@ class TargetWriter:
             upstream=upstream,
             resume=self._pump,
         )
+        self._holes = Holes(
+            client,
+            background,
+            self._faults,
+            retry_seconds=settings.retry_max_seconds,
+            upstream=upstream,
+            resume=self._pump,
+        )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         self._stall_seconds = _STALL_SECONDS
         self._topic_ids: dict[str, bytes] = {}
@@ -135,7 +144,11 @@ class TargetWriter:
     def _writer_of(self, copy: PartitionCopy) -> PartitionWriter:
         writer = self._writers.get(copy.target)
         if writer is None:
-            writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
+            writer = self._writers[copy.target] = PartitionWriter(
+                copy.opened,
+                self._settings.retry_max_seconds,
+                same_offsets=self._settings.same_offsets,
+            )
             # A task may begin long after the claim, for example behind another one of a run that was suspended. With a
             # clock that is behind the claiming machine's the time is unknown.
             stall_seconds = min(_STALL_SECONDS, _STALL_SHARE * copy.opened.lease_seconds)
@@ -160,13 +173,15 @@ class TargetWriter:
         writer = self._writers[target]
         assert not writer.waiting
         assert not writer.in_flight
-        writer.next_offset += 1
+        writer.record_marker()
         return writer.next_offset
 
     def may_end(self, copy: PartitionCopy) -> None:
-        """Record that a partition may have no more batches: its transaction then ends."""
+        """Record that a partition may have no more batches: its transaction ends, and holes at its end are filled."""
         if copy.read_done and copy.has_uncommitted:
             self._old.consider(self._writers[copy.target])
+        if copy.lacks_end and copy.target in self._writers:
+            self._holes.fill(self._writers[copy.target], copy.read_to)
 
     async def run(self) -> None:
         """End transactions in time, and detect when the process was suspended; until cancelled."""
@@ -259,6 +274,9 @@ class TargetWriter:
             return
         if writer.needs_transaction:
             self._old.begin(writer)
+            return
+        if writer.needs_filling:
+            self._holes.fill(writer, writer.waiting[0].expected_offset)
             return
         if writer.queued or not writer.sendable:
             return
@@ -384,7 +402,7 @@ class TargetWriter:
         self._acknowledge(writer, outgoing)
         if in_flight and in_flight[0].response is not None:
             self._settle(writer)
-        elif not writer.queued:
+        elif not writer.queued or writer.needs_filling:
             self._pump(writer)
         return True
 
@@ -438,6 +456,7 @@ class TargetWriter:
         if writer.backoff.failing_since is not None:
             writer.backoff.record_progress()
         copy, batch = outgoing.copy, outgoing.batch
+        writer.end = outgoing.expected_offset + batch.count
         if writer.guard is EPOCH:
             copy.record_acknowledged(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
@@ -543,7 +562,7 @@ class TargetWriter:
                 return
             writer.waiting.popleft()
             self._acknowledge(writer, outgoing)
-        expected = writer.waiting[0].expected_offset if writer.waiting else writer.next_offset
+        expected = writer.end
         if end > expected:
             self._faults.fail_diverged(
                 writer, f"log end offset of {writer.target} is {end}, expected {expected}: another producer wrote to it"

@@ -70,6 +70,8 @@ class Guard(Enum):
     TRANSACTION = auto()
     #: The transaction is about to end: no batch is added.
     ENDING = auto()
+    #: A hole of the source is being filled: nothing is sent before.
+    FILLING = auto()
 
 
 class Step(Enum):
@@ -118,6 +120,11 @@ class Outgoing:
     torn_alone: int = 0
 
     @property
+    def next_offset(self) -> int:
+        """The target offset after it."""
+        return self.expected_offset + self.batch.count
+
+    @property
     def is_suspected(self) -> bool:
         """True if it may be the cause of ended connections, so that it must be alone on its connection."""
         return self.torn >= _SUSPECTED
@@ -140,8 +147,10 @@ class Outgoing:
 class PartitionWriter:
     """One target partition: waiting batches, batches in flight, next sequence number and next offset."""
 
-    def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
+    def __init__(self, opened: OpenPartition, retry_seconds: float, *, same_offsets: bool = False) -> None:
         self.target = opened.plan.target
+        #: Each record gets the offset that it has at the source (`holes`).
+        self.same_offsets = same_offsets
         #: Id of the topic to write to, even if another topic gets its name; None before Kafka 2.8.
         self.topic_id = opened.plan.target_topic_id
         #: The leader for which it was counted, and its number among the partitions of that leader: it determines the
@@ -166,6 +175,8 @@ class PartitionWriter:
         self.guards_old = False
         self.next_sequence = 0
         self.next_offset = opened.target_offset
+        #: Log end offset after all that is acknowledged.
+        self.end = opened.target_offset
         self.waiting: deque[Outgoing] = deque()
         self.in_flight: deque[Outgoing] = deque()
         #: The connection of `in_flight`; None if it had to be made first.
@@ -203,6 +214,26 @@ class PartitionWriter:
             and self.failed is None
             and not self.backoff.is_waiting
             and ((self.guard is EPOCH and not self.guards_old) or self._is_guarded)
+            and not (self.same_offsets and self._has_hole_ahead)
+        )
+
+    @property
+    def _has_hole_ahead(self) -> bool:
+        """True if the target must have markers before the first of `waiting`."""
+        end = self.in_flight[-1].next_offset if self.in_flight else self.end
+        return self.waiting[0].expected_offset > end
+
+    @property
+    def needs_filling(self) -> bool:
+        """True if a hole must be filled before anything more is sent."""
+        return (
+            self.same_offsets
+            and bool(self.waiting)
+            and self.waiting[0].expected_offset > self.end
+            and self.guard is EPOCH
+            and self.failed is None
+            and self.at_rest
+            and not self.backoff.is_waiting
         )
 
     @property
@@ -267,6 +298,9 @@ class PartitionWriter:
         """
         size, sequence, offset = 0, self.next_sequence, self.next_offset
         for batch in batches:
+            if self.same_offsets:
+                assert batch.source_runs[0][0] >= offset
+                offset = batch.source_runs[0][0]
             self.waiting.append(Outgoing(batch, copy, offset, sequence, batch.max_timestamp < old_before))
             count = batch.count
             sequence = (sequence + count) % SEQUENCES
@@ -275,16 +309,13 @@ class PartitionWriter:
         self.next_sequence, self.next_offset = sequence, offset
         return size
 
-    @property
-    def acknowledged_end(self) -> int:
-        """Log end offset after all that is acknowledged, while nothing is in flight."""
-        return self.waiting[0].expected_offset if self.waiting else self.next_offset
-
     def record_marker(self) -> None:
         """Record that a transaction's marker follows what is acknowledged."""
-        for outgoing in self.waiting:
-            outgoing.expected_offset += 1
-        self.next_offset += 1
+        self.end += 1
+        if not self.same_offsets:
+            for outgoing in self.waiting:
+                outgoing.expected_offset += 1
+            self.next_offset += 1
 
     @property
     def names_in_request(self) -> str | None:
@@ -318,13 +349,16 @@ class PartitionWriter:
         behind = [Outgoing(each.batch, each.copy, 0, 0, each.old, each.got_no_response) for each in self.waiting]
         self.waiting.clear()
         self.next_sequence = (self.next_sequence - outgoing.batch.count) % SEQUENCES
-        self.next_offset -= outgoing.batch.count
+        if not self.same_offsets:
+            self.next_offset -= outgoing.batch.count
         self._place(behind, outgoing)
 
     def _place(self, placed: list[Outgoing], former: Outgoing) -> None:
         """Put batches in front of `waiting`, starting at the offset of the former batch."""
         offset, sequence = former.expected_offset, former.sequence
         for outgoing in placed:
+            if self.same_offsets:
+                offset = outgoing.batch.source_runs[0][0]
             outgoing.expected_offset, outgoing.sequence = offset, sequence
             sequence = (sequence + outgoing.batch.count) % SEQUENCES
             offset += outgoing.batch.count

@@ -216,6 +216,10 @@ class _Task:
             self._background.start(self._report())
             self._background.start(self._flush.run())
             self._background.start(self._writer.run())
+            for copy in self._copies:
+                if copy.read_done:
+                    # A take-over has found all records, and only holes at the end are left.
+                    self.settle(copy)
             await self._open.wait()
         finally:
             await self._background.stop()

@@ -135,6 +135,13 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     target = Side.TARGET
     yield from names.topics(task, target, Operation.CREATE, names.targets, "create target topics")
     yield from names.topics(task, target, Operation.ALTER, names.targets, "add partitions to target topics")
+    if names.flow.copy_settings.same_offsets:
+        for operation, why in (
+            (Operation.WRITE, "fill new partitions up to the source's first offset"),
+            (Operation.DELETE, "delete the filler"),
+            (Operation.ALTER_CONFIGS, "let topics that compact delete it"),
+        ):
+            yield from names.topics(task, target, operation, names.targets, why, mirror_maker=False)
     why = "create the position topic"
     yield from _creation_access(names, task, target, names.positions, why)
     # Connect works without this permission (`TopicAdmin.describeTopicConfigs`).

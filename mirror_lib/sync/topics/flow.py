@@ -12,8 +12,10 @@ from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import AuthorizationError
+from mirror_lib.feature import Hook
 from mirror_lib.identity.clusters import check_clusters, cluster_pair
 from mirror_lib.identity.positions import stored_positions
+from mirror_lib.installed_features import provided
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.heartbeats.rules import mistaken_heartbeats
@@ -130,9 +132,12 @@ def apply_flow_topics(
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
         results = apply_plan(plan, target, kept=_kept_configs(flow))
-        return TopicSync(
-            plan, internal, results, (*obstacles, *notices, *_about(internal), *_rejection_notices(flow, results))
-        )
+        notices = (*obstacles, *notices, *_about(internal), *_rejection_notices(flow, results))
+        if flow.copy_settings.same_offsets:
+            remote = {topic: topology.remote_topic(topic) for topic in facts.sources}
+            prepare = provided(Hook.NEW_PARTITIONS, by="same_offsets", extra="")
+            notices += prepare(flow, remote, source, target)
+        return TopicSync(plan, internal, results, notices)
 
 
 def _refuse_empty_choice(topology: FlowTopology, source: ClusterAdmin) -> None:

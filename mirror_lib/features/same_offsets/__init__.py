@@ -1,0 +1,1 @@
+"""The same offsets on the target: new partitions begin where the source's logs begin."""

@@ -1,0 +1,9 @@
+"""What the same offsets add to the core."""
+
+from mirror_lib.feature import Feature, Hook
+
+FEATURE = Feature(
+    name="same_offsets",
+    summary="Records at the offsets that they have at the source (`mirror.offsets = same`).",
+    hooks={Hook.NEW_PARTITIONS: "mirror_lib.features.same_offsets.starts:prepare_starts"},
+)

@@ -1,0 +1,97 @@
+"""New target partitions begin at the offset at which the source's logs begin.
+
+The end of an empty partition is moved there by filler, which is deleted at once (`padding`). A topic that compacts
+takes neither records without a key nor DeleteRecords, so it deletes for that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange, ConfigOperation
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError
+from mirror_lib.features.same_offsets.padding import pad
+from mirror_lib.topology.names import TopicPartition
+
+_POLICY, _DELETE = "cleanup.policy", "delete"
+
+
+def prepare_starts(
+    flow: FlowConfig, topics: Mapping[str, str], source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[str, ...]:
+    """Move the ends of empty target partitions to the first offsets of the source; return what did not work.
+
+    Args:
+        topics: source topic -> its target topic, both of which exist.
+        source: admin client of the source.
+        target: admin client of the target.
+
+    Raises:
+        MirrorError: a cluster does not respond.
+    """
+    ends = _lacking(flow, topics, source, target)
+    if not ends:
+        return ()
+    with _deleting({place.topic for place in ends}, target):
+        failed = asyncio.run(_pad(flow, ends))
+        done = {place: end for place, (_, end) in ends.items() if place not in failed}
+        failed |= {place: error for place, error in target.delete_records(done).items() if error is not None}
+    return tuple(f"{place} does not begin at the source's offset yet: {error}" for place, error in failed.items())
+
+
+def _lacking(
+    flow: FlowConfig, topics: Mapping[str, str], source: ClusterAdmin, target: ClusterAdmin
+) -> dict[TopicPartition, tuple[int, int]]:
+    """The partitions that end before their source begins: their ends and the wanted ones."""
+    described = source.describe_topics(topics)
+    pairs = {
+        TopicPartition(topics[topic], number): TopicPartition(topic, number)
+        for topic, found in described.items()
+        for number in range(len(found.partitions))
+    }
+    begins = source.list_offsets(pairs.values(), OffsetSpec.EARLIEST)
+    wanted = {place: begins[origin].offset for place, origin in pairs.items() if begins[origin].error is None}
+    wanted = {place: begin for place, begin in wanted.items() if begin > 0}
+    starts = target.list_offsets(wanted, OffsetSpec.EARLIEST)
+    ends = target.list_offsets(wanted, OffsetSpec.LATEST)
+    return {
+        place: (ends[place].offset, begin)
+        for place, begin in wanted.items()
+        if starts[place].error is None
+        and ends[place].error is None
+        and starts[place].offset == ends[place].offset < begin
+        and begin - ends[place].offset <= flow.copy_settings.offsets_pad_max_records
+    }
+
+
+@contextmanager
+def _deleting(topics: set[str], target: ClusterAdmin) -> Iterator[None]:
+    """Let topics that compact delete instead, for a while."""
+    compacting = {
+        topic: policy
+        for topic, configs in target.topic_configs(topics).items()
+        if (policy := configs.value(_POLICY)) is not None and policy != _DELETE
+    }
+    _set_policy(target, dict.fromkeys(compacting, _DELETE))
+    try:
+        yield
+    finally:
+        _set_policy(target, compacting)
+
+
+def _set_policy(target: ClusterAdmin, policies: Mapping[str, str]) -> None:
+    changes = {topic: [ConfigChange(_POLICY, ConfigOperation.SET, policy)] for topic, policy in policies.items()}
+    for error in target.alter_topic_configs(changes).values():
+        if error is not None:
+            raise error
+
+
+async def _pad(flow: FlowConfig, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, MirrorError]:
+    async with open_clients(Connection.from_settings(flow.clients.data_producer)) as (client,):
+        return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds)
