@@ -19,7 +19,7 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.claim.void_syncs import rewind_syncs
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.copy.commit.poison_gaps import omission_rows
-from mirror_lib.copy.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
+from mirror_lib.copy.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide, settled_by_recopying
 from mirror_lib.errors import (
     POSITION_REASONS,
     MirrorError,
@@ -204,6 +204,8 @@ def plan_decisions(
         try:
             if fact is None or error is not None:
                 raise error or _not_there(flow, source)
+            if decision is Decision.RECOPY:
+                rows = settled_by_recopying(flow.flow, fact, rows)
             end = ends[fact.target]
             if end.error is not None:
                 raise with_flow(flow, end.error, source)

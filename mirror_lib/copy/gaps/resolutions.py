@@ -133,6 +133,16 @@ class Resolution:
         }
 
 
+def settled_by_recopying(flow: FlowId, fact: PartitionFacts, gaps: tuple[GapRow, ...]) -> tuple[GapRow, ...]:
+    """The gaps of a partition that copying again closes.
+
+    It does not delete keys that exist only on the target: if they are not all, those gaps stay open. Else one that an
+    interrupted run prevents from being accepted, and that cannot be closed by copying again, would leave no way on.
+    """
+    others = tuple(gap for gap in gaps if gap.cause != DeletionsPossiblyLostError.reason)
+    return gaps if not others or _is_fresh(find_target_change(flow, fact)) else others
+
+
 def decide(
     decision: Decision,
     flow: FlowId,

@@ -19,6 +19,7 @@ from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.brokers.groups import commit_offset, committed_offsets
+from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import consume, delete_topic, set_config
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
@@ -89,6 +90,26 @@ def test_a_fresh_copy_has_no_such_keys(scene: Scene) -> None:
     scene.runs_again()
     assert state(scene.pair.target, scene.target) == state(scene.pair.source, scene.topic)
     assert verify(scene.flow, mode=VerifyMode.STATE).exit_code == 0
+
+
+def test_a_loss_behind_an_interrupted_run_is_copied_again_and_the_keys_stay_to_be_decided(scene: Scene) -> None:
+    """Neither could be decided: accepting needs a known end of the target, and copying again deletes no keys."""
+    put(scene.pair.source, scene.topic, {"more": "1"})
+    interrupted(scene.flow, killed_after())
+    delete_topic(scene.pair.source, scene.topic)
+    create_compacted(scene.pair.source, scene.topic)
+    put(scene.pair.source, scene.topic, {"new": "1"})
+    assert scene.flow.run().exit_code == 3
+    assert sorted(scene.waiting()) == sorted([REASON, "source-recreated"])
+    refused = scene.decide("accept", code=3)
+    assert refused["decisions"][0]["error"]["reason"] == "unclean-start"
+
+    scene.decide("recopy")
+
+    assert scene.waiting() == [REASON]
+    scene.decide("accept")
+    assert scene.flow.run().exit_code == 0
+    assert {"lost", "more", "new"} <= {*state(scene.pair.target, scene.target)}
 
 
 def test_a_stop_is_kept_until_it_is_taken_back_and_accepting_leaves_the_key(scene: Scene) -> None:
