@@ -5,5 +5,8 @@ from mirror_lib.feature import Feature, Hook
 FEATURE = Feature(
     name="same_offsets",
     summary="Records at the offsets that they have at the source (`mirror.offsets = same`).",
-    hooks={Hook.NEW_PARTITIONS: "mirror_lib.features.same_offsets.starts:prepare_starts"},
+    hooks={
+        Hook.NEW_PARTITIONS: "mirror_lib.features.same_offsets.starts:prepare_starts",
+        Hook.PLAN: "mirror_lib.features.same_offsets.shown:look_at_plan",
+    },
 )
