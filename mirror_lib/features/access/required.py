@@ -139,7 +139,7 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
         for operation, why in (
             (Operation.WRITE, "fill new partitions up to the source's first offset"),
             (Operation.DELETE, "delete the filler"),
-            (Operation.ALTER_CONFIGS, "let topics that compact delete it"),
+            (Operation.ALTER_CONFIGS, "let topics that compact delete the filler"),
         ):
             yield from names.topics(task, target, operation, names.targets, why, mirror_maker=False)
     why = "create the position topic"

@@ -7,8 +7,7 @@ takes neither records without a key nor DeleteRecords, so it deletes for that mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange, ConfigOperation
 from mirror_lib.cluster.admin.model import OffsetSpec
@@ -36,13 +35,22 @@ def prepare_starts(
         MirrorError: a cluster does not respond.
     """
     ends = _lacking(flow, topics, source, target)
-    if not ends:
-        return ()
-    with _deleting({place.topic for place in ends}, target):
-        failed = asyncio.run(_pad(flow, ends))
-        done = {place: end for place, (_, end) in ends.items() if place not in failed}
-        failed |= {place: error for place, error in target.delete_records(done).items() if error is not None}
-    return tuple(f"{place} does not begin at the source's offset yet: {error}" for place, error in failed.items())
+    configs = target.topic_configs({place.topic for place in ends})
+    known = {topic: each.value(_POLICY) for topic, each in configs.items()}
+    policies = {topic: policy for topic, policy in known.items() if policy not in (None, _DELETE)}
+    refused = {**configs.errors, **_set_policy(target, dict.fromkeys(policies, _DELETE))}
+    ends = {place: each for place, each in ends.items() if place.topic not in refused}
+    try:
+        failed = asyncio.run(_fill(flow, ends)) if ends else {}
+        filled = {place: end for place, (_, end) in ends.items() if place not in failed}
+        failed |= {place: error for place, error in target.delete_records(filled).items() if error is not None}
+    finally:
+        kept = _set_policy(target, {topic: policy for topic, policy in policies.items() if topic not in refused})
+    return (
+        *(f"{topic} does not begin at the source's offsets yet: {error}" for topic, error in refused.items()),
+        *(f"{place} does not begin at the source's offset yet: {error}" for place, error in failed.items()),
+        *(f"cleanup.policy of {topic} is still {_DELETE}: {error}" for topic, error in kept.items()),
+    )
 
 
 def _lacking(
@@ -70,28 +78,12 @@ def _lacking(
     }
 
 
-@contextmanager
-def _deleting(topics: set[str], target: ClusterAdmin) -> Iterator[None]:
-    """Let topics that compact delete instead, for a while."""
-    compacting = {
-        topic: policy
-        for topic, configs in target.topic_configs(topics).items()
-        if (policy := configs.value(_POLICY)) is not None and policy != _DELETE
-    }
-    _set_policy(target, dict.fromkeys(compacting, _DELETE))
-    try:
-        yield
-    finally:
-        _set_policy(target, compacting)
-
-
-def _set_policy(target: ClusterAdmin, policies: Mapping[str, str]) -> None:
+def _set_policy(target: ClusterAdmin, policies: Mapping[str, str | None]) -> dict[str, MirrorError]:
+    """Set the cleanup policies of topics; return the errors of those where that failed."""
     changes = {topic: [ConfigChange(_POLICY, ConfigOperation.SET, policy)] for topic, policy in policies.items()}
-    for error in target.alter_topic_configs(changes).values():
-        if error is not None:
-            raise error
+    return {topic: error for topic, error in target.alter_topic_configs(changes).items() if error is not None}
 
 
-async def _pad(flow: FlowConfig, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, MirrorError]:
+async def _fill(flow: FlowConfig, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, MirrorError]:
     async with open_clients(Connection.from_settings(flow.clients.data_producer)) as (client,):
         return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds)

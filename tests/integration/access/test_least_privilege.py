@@ -25,7 +25,17 @@ from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
 from tests.support.clusters import start_together
-from tests.support.kafka import consume, create_topic, delete_topics, produce, records, set_config, transaction
+from tests.support.kafka import (
+    consume,
+    create_topic,
+    delete_records,
+    delete_topics,
+    produce,
+    records,
+    set_config,
+    transaction,
+    watermarks,
+)
 from tests.support.names import unique_name
 from tests.support.security.restricted import (
     Granter,
@@ -250,6 +260,27 @@ def test_a_cutover_commits_offsets_by_its_rights_where_runs_commit_none(
         told = commits.do(world, world.named, world.flow)
 
     assert told == []
+
+
+@pytest.mark.parametrize("lacking", [None, Operation.WRITE, Operation.DELETE, Operation.ALTER_CONFIGS])
+def test_targets_that_begin_at_the_sources_offset_need_rights_to_fill_them(
+    restricted_pair: RestrictedPair, tmp_path: Path, lacking: Operation | None
+) -> None:
+    task = TASKS[AccessTask.SYNC_TOPICS]
+    world = new_world(restricted_pair, tmp_path, {**task.settings, "mirror.offsets": "same"})
+    task.prepare(world)
+    source = restricted_pair.source.cluster
+    delete_records(source, world.orders, before=2)
+    set_config(source, world.orders, "cleanup.policy", "compact")
+    needed = task.needs(AccessTask.SYNC_TOPICS, world)
+    missing = next((each for each in needed if each.grant.operation is lacking and "fill" in each.why), None)
+
+    told = _try(world, AccessTask.SYNC_TOPICS, grants_by_cluster(each for each in needed if each is not missing))
+
+    target = f"{world.source_alias}.{world.orders}"
+    begins = watermarks(restricted_pair.target.cluster, target)[0] == 2
+    assert begins is (missing is None), told
+    assert missing is None or _names(told, missing), told
 
 
 @pytest.mark.parametrize("allowed", [True, False])
