@@ -22,6 +22,7 @@ WAYS_ON: Mapping[str, str] = {
     "ledger-behind": "tests/integration/sync/test_restored_ledgers.py",
     "no-longer-selected": "tests/integration/cli/test_no_longer_selected.py",
     "offset-out-of-range": _DECISIONS,
+    "offsets-differ": "tests/integration/features/same_offsets/test_same_offsets.py",
     "oversized-batch": _DECISIONS,
     "position-lost": "tests/integration/copy/losses/test_lost_positions.py",
     "record-refused": _POISON,

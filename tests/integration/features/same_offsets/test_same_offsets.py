@@ -15,7 +15,7 @@ from tests.support.brokers.compaction import create_compacted, forget, put
 from tests.support.connections import connection_of
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import asleep, claimed, interrupted, killed_after, up_to
-from tests.support.kafka import consume, delete_records, records, transaction, watermarks
+from tests.support.kafka import consume, delete_records, delete_topic, records, transaction, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 
 SAME = {"A->B.mirror.offsets": "same", "mirror.run.lease.seconds": "3"}
@@ -119,6 +119,10 @@ def test_a_target_that_holds_records_or_ends_later_is_refused(mirrored: Mirrored
     assert isinstance(error, OffsetsDifferError)
     assert "its next offset is 9" in error.what
 
+    delete_topic(mirrored.target, mirrored.remote)
+    assert flow.run().errors == ()
+    assert_same(mirrored)
+
 
 def test_a_flow_does_not_change_the_offsets_of_a_copy(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create(records(5))
@@ -142,6 +146,9 @@ def test_more_holes_than_allowed_are_refused(mirrored: MirroredTopic) -> None:
 
     assert isinstance(error, OffsetsDifferError)
     assert "250 offsets before 250" in error.what
+
+    assert mirrored.flow(SAME).run().errors == ()
+    assert_same(mirrored)
 
 
 def seen(mirrored: MirroredTopic) -> None:

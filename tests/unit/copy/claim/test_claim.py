@@ -15,6 +15,7 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync, RecordFormatError
 from mirror_lib.cluster.topics.position_format import OmittedRange, Position, PositionState
 from mirror_lib.cluster.topics.position_store import PositionSnapshot, StoredPosition, UnreadablePosition
 from mirror_lib.cluster.topics.records import RecordPlace
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.model import ExistingTarget, Fencing
 from mirror_lib.copy.claim.claim import open_partitions
 from mirror_lib.errors import DirtyStartError
@@ -33,6 +34,7 @@ class FlowOnly:
     fencing = Fencing.TRANSACTIONAL
     existing_target = ExistingTarget.FAIL
     run_lease_seconds = 30.0
+    copy_settings = CopySettings()
     transforms = NO_TRANSFORMS
     transactions = False
     emit_offset_syncs_enabled = False
