@@ -20,7 +20,6 @@ from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.takeover.fencing import fence
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
-from mirror_lib.copy.takeover.same_offsets import match_by_offset
 from mirror_lib.copy.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 from mirror_lib.errors import (
     CorruptBatchError,
@@ -195,6 +194,9 @@ class _Recovery:
 
     async def _match_tail(self, end: int, skipped: Sequence[OmittedRange]) -> TailMatch:
         if self._job.settings.same_offsets:
+            # Tasks of other flows do not load it.
+            from mirror_lib.copy.takeover.same_offsets import match_by_offset
+
             first = max(self._takeover.target_offset, self._takeover.target_log_start)
             with self._explained():
                 return await match_by_offset(

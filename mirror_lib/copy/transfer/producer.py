@@ -29,7 +29,6 @@ from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import may_pass, without_frames
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
 from mirror_lib.copy.transfer.broker_connections import ConnectionSlots
-from mirror_lib.copy.transfer.holes import Holes
 from mirror_lib.copy.transfer.old_records import OldRecords
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
@@ -54,6 +53,7 @@ from mirror_lib.topology.names import TopicPartition
 
 if TYPE_CHECKING:
     from mirror_lib.copy.transfer.halves import Upstream
+    from mirror_lib.copy.transfer.holes import Holes
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
@@ -103,14 +103,8 @@ class TargetWriter:
             upstream=upstream,
             resume=self._pump,
         )
-        self._holes = Holes(
-            client,
-            background,
-            self._faults,
-            retry_seconds=settings.retry_max_seconds,
-            upstream=upstream,
-            resume=self._pump,
-        )
+        self._holes: Holes | None = None
+        self._upstream = upstream
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         self._stall_seconds = _STALL_SECONDS
         self._topic_ids: dict[str, bytes] = {}
@@ -181,7 +175,23 @@ class TargetWriter:
         if copy.read_done and copy.has_uncommitted:
             self._old.consider(self._writers[copy.target])
         if copy.lacks_end and copy.target in self._writers:
-            self._holes.fill(self._writers[copy.target], copy.read_to)
+            self._fill(self._writers[copy.target], copy.read_to)
+
+    def _fill(self, writer: PartitionWriter, upto: int) -> None:
+        """Fill a hole of the source at the end of a target partition; sending continues afterwards."""
+        if self._holes is None:
+            # Tasks of other flows do not load it.
+            from mirror_lib.copy.transfer.holes import Holes
+
+            self._holes = Holes(
+                self._client,
+                self._background,
+                self._faults,
+                retry_seconds=self._settings.retry_max_seconds,
+                upstream=self._upstream,
+                resume=self._pump,
+            )
+        self._holes.fill(writer, upto)
 
     async def run(self) -> None:
         """End transactions in time, and detect when the process was suspended; until cancelled."""
@@ -276,7 +286,7 @@ class TargetWriter:
             self._old.begin(writer)
             return
         if writer.needs_filling:
-            self._holes.fill(writer, writer.waiting[0].expected_offset)
+            self._fill(writer, writer.waiting[0].expected_offset)
             return
         if writer.queued or not writer.sendable:
             return

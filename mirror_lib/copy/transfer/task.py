@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
-from mirror_lib import event_loop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.copy.takeover.recovery import Recovered, take_over_all
@@ -21,7 +20,7 @@ from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.position_flush import PositionFlush
 from mirror_lib.copy.transfer.producer import TargetWriter
-from mirror_lib.copy.transfer.task_group import Background, internal_error
+from mirror_lib.copy.transfer.task_group import Background, internal_error, run_loop
 from mirror_lib.errors import MirrorError
 from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.records.ready import ReadyBatch
@@ -39,7 +38,7 @@ def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
     Each partition has its own result: complete, or with an error and the exact offsets that it reached.
     """
     with _rarely_collected():
-        return event_loop.run(_copy(job, job.bins[number]))
+        return run_loop(_copy(job, job.bins[number]))
 
 
 @contextmanager

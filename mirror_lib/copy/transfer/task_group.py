@@ -16,6 +16,15 @@ _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
 
+def run_loop(main: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run a coroutine to its end on uvloop's event loop, which costs less CPU, or on asyncio's where that is absent."""
+    try:
+        from uvloop import run
+    except ImportError:
+        return asyncio.run(main)
+    return run(main)
+
+
 def internal_error(error: BaseException, who: str) -> MirrorError:
     """The error for the accounts of a task's partitions. An exception would end all tasks of the job.
 

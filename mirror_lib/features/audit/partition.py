@@ -314,14 +314,14 @@ def _note_keys(found: Columns, wanted: set[int], last: dict[int, int]) -> None:
 def _share_of(account: Account, findings: Sequence[Finding]) -> float:
     """The share of the records of the shorter log that have something to do with the other one.
 
-    Records that retention may have removed from the other one say nothing.
+    A side says nothing if retention may have removed all of its records from the other one.
     """
     unknown = [each for each in findings if each.kind is Kind.UNVERIFIABLE]
-    known = (
-        len(account.only_source) - sum(each.records for each in unknown if each.source),
-        len(account.only_target) - sum(each.records for each in unknown if each.target),
+    sides = (
+        (len(account.only_source), sum(each.records for each in unknown if each.source)),
+        (len(account.only_target), sum(each.records for each in unknown if each.target)),
     )
-    shorter = min((each for each in known if each > 0), default=0)
+    shorter = min((found - unsure for found, unsure in sides if not found or found > unsure), default=0)
     if shorter < _FEWEST:
         return 1.0
     related = (

@@ -18,7 +18,6 @@ from typing import cast
 
 import pyarrow as pa
 
-from mirror_lib import event_loop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.config.copy_settings import PoisonPolicy
@@ -28,7 +27,7 @@ from mirror_lib.copy.transfer.open_copies import OpenCopies
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.task import for_attempt
-from mirror_lib.copy.transfer.task_group import Background, internal_error
+from mirror_lib.copy.transfer.task_group import Background, internal_error, run_loop
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.copy.model import (
@@ -148,7 +147,7 @@ class _Reading:
 
     def _run(self) -> None:
         try:
-            event_loop.run(self._read())
+            run_loop(self._read())
         except Exception as error:
             self._open.error = error
         finally:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from mirror_lib import event_loop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.cluster.topics.position_format import Route
@@ -23,7 +22,7 @@ from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.position_flush import PositionFlush
 from mirror_lib.copy.transfer.producer import TargetWriter
-from mirror_lib.copy.transfer.task_group import Background, internal_error
+from mirror_lib.copy.transfer.task_group import Background, internal_error, run_loop
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.copy.model import ReadEnd
 from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
@@ -218,7 +217,7 @@ class SinkLoop:
 
     def _run(self) -> None:
         try:
-            event_loop.run(self._main())
+            run_loop(self._main())
         except Exception as error:
             self._open.error = self._open.error or error
         finally:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 
 import pytest
 
-from mirror_lib import event_loop
 from tests.support.kafka import consume, records
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -27,7 +26,7 @@ def test_all_records_arrive_equal_with_every_codec(mirrored: MirroredTopic) -> N
 
 def test_records_arrive_on_asyncios_own_loop_too(mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     """uvloop comes with the extra `spark`; a Spark of somebody else may be without it."""
-    monkeypatch.setattr(event_loop, "run", asyncio.run)
+    monkeypatch.setitem(sys.modules, "uvloop", None)
     mirrored.create([*records(2_000), *records(2_000, partition=1)], partitions=2)
 
     assert mirrored.flow().run().errors == ()
