@@ -274,6 +274,8 @@ def test_targets_that_begin_at_the_sources_offset_need_rights_to_fill_them(
     set_config(source, world.orders, "cleanup.policy", "compact")
     needed = task.needs(AccessTask.SYNC_TOPICS, world)
     missing = next((each for each in needed if each.grant.operation is lacking and "fill" in each.why), None)
+    # Who may write nowhere is refused a producer id before (KIP-679).
+    needed += [each for each in _rights(AccessTask.COPY, world) if each.why == "store positions"]
 
     told = _try(world, AccessTask.SYNC_TOPICS, grants_by_cluster(each for each in needed if each is not missing))
 
