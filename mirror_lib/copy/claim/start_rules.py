@@ -175,7 +175,7 @@ def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[
             f"{holes:,} offsets before {partition.start} have no record on {partition.target}, and "
             f"mirror.offsets.pad.max.records allows {rules.most_holes:,}.",
             where=where,
-            action="Allow so many (docs/same-offsets.md says how long they take), or copy the topic again.",
+            action="Allow more (docs/same-offsets.md says how long they take), or copy the topic again.",
         )
 
 

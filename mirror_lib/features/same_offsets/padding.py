@@ -92,7 +92,7 @@ async def _pad(
 
 
 def filler(count: int) -> ReadyBatch:
-    """A batch of so many records without content, with the present time."""
+    """A batch of records without content, with the present time."""
     builder, now = BatchBuilder(Codec.ZSTD), int(time.time() * 1000)
     for offset in range(count):
         builder.add(Record(offset, now, _EMPTY))
