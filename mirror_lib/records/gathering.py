@@ -98,7 +98,7 @@ class Gathering:
         builder = self._builder
         if builder is None or builder.codec != Codec.NONE or builder.source_next != expected:
             return position
-        if self._dense and not builder.joins(expected):
+        if self._dense and not self._joins(expected):
             return position
         return builder.add_singles(view, position, end=end, limit=self._limit, below=below, allowed=allowed)
 

@@ -278,16 +278,14 @@ class ClusterAdmin:
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, MirrorError | None]:
         """Delete the records of partitions before an offset each (KIP-107); None for success."""
-
-        def delete(part: Sequence[tuple[TopicPartition, int]], seconds: float) -> dict[TopicPartition, Future[Any]]:
-            wanted = [NativePartition(*place, offset) for place, offset in part]
-            futures = self._calls.client.delete_records(wanted, request_timeout=seconds, operation_timeout=seconds)
-            return {TopicPartition(each.topic, each.partition): future for each, future in futures.items()}
-
-        deadline = self._calls.begin()
+        if not before:
+            return {}
+        seconds = _seconds_left(self._calls.begin())
+        wanted = [NativePartition(*place, offset) for place, offset in before.items()]
+        futures = self._calls.client.delete_records(wanted, request_timeout=seconds, operation_timeout=seconds)
         found: dict[TopicPartition, MirrorError | None] = {}
-        seconds = _seconds_left(deadline)
-        for place, future in (delete(list(before.items()), seconds) if before else {}).items():
+        for each, future in futures.items():
+            place = TopicPartition(each.topic, each.partition)
             needs = Grant.on_topic(Operation.DELETE, place.topic)
             found[place] = self._calls.wait(future, seconds, "delete records", self._partition(place), needs)
         return found

@@ -69,6 +69,13 @@ def start_of(
     """
     known = [last[source] for source in writers if source in last and _is_about(last[source], partition.target)]
     _check_backfills(rules, partition, known)
+    merged = len(list(writers)) > 1
+    if merged and rules.most_holes is not None:
+        raise OffsetsDifferError(
+            f"several source partitions are copied to {partition.target}: their records have the same offsets.",
+            where=_where(rules, partition),
+            action="Copy them to topics of their own, or set mirror.offsets=own.",
+        )
     _check_offsets(rules, partition, known, ends)
     expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
     closed = all(position.state is PositionState.CLOSED for position in known)
@@ -87,7 +94,6 @@ def start_of(
         _check_first_start(rules, partition, ends)
         return None
     position = next((each for each in known if each.source == partition.source), None)
-    merged = len(list(writers)) > 1
     if merged:
         if closed or not all(each.in_transactions or each.state is PositionState.CLOSED for each in known):
             raise _merged_target_error(rules, partition, known, ends)
@@ -157,12 +163,6 @@ def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[
         )
     if rules.most_holes is None:
         return
-    if len(known) > 1 or any(each.source != partition.source for each in known):
-        raise OffsetsDifferError(
-            f"several source partitions are copied to {partition.target}: their records have the same offsets.",
-            where=where,
-            action="Copy them to topics of their own, or set mirror.offsets=own.",
-        )
     if ends.start == ends.end > partition.start:
         raise OffsetsDifferError(
             f"{partition.target} has no records, and its next offset is {ends.end}: the source's records from offset "

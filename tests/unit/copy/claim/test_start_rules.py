@@ -5,6 +5,7 @@ Where partitions without a position begin: the flow's own rules, then its consum
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts, first_s
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import ExistingTarget, FirstStart
 from mirror_lib.copy.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
-from mirror_lib.errors import ConfigurationError, DirtyStartError, TargetNotEmptyError, TargetTruncatedError
+from mirror_lib.errors import (
+    ConfigurationError,
+    DirtyStartError,
+    OffsetsDifferError,
+    TargetNotEmptyError,
+    TargetTruncatedError,
+)
 from mirror_lib.planning.model import PartitionPlan, Takeover
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -46,6 +53,15 @@ def test_a_closed_position_that_fits_the_target_is_a_clean_start() -> None:
     assert start(closed(40), TargetEnds(0, 40)) is None
     # The name of a backfill may still be there: only an open one has not ended.
     assert start(closed(40, backfill="history"), TargetEnds(0, 40)) is None
+
+
+def test_the_same_offsets_are_refused_in_a_merge_also_at_its_first_start() -> None:
+    plan = PartitionPlan(SOURCE, TARGET, 0, 50, "id", 1_000_000, 0)
+    rules = replace(RULES, most_holes=10)
+    assert start_of(rules, plan, {}, (SOURCE,), TargetEnds(0, 0)) is None
+
+    with pytest.raises(OffsetsDifferError, match=r"several source partitions are copied to A\.orders-0"):
+        start_of(rules, plan, {}, (SOURCE, OTHER), TargetEnds(0, 0))
 
 
 def test_a_closed_position_before_the_end_is_taken_over_from_its_pair_on() -> None:
