@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.open_transactions import HiddenRecords
@@ -404,6 +404,17 @@ class Takeover:
     #: Whether it wrote in transactions: once it is fenced, no committed record follows this pair, or a later pair that
     #: its last transaction has stored.
     in_transactions: bool = False
+    #: The writers of markers that may have begun a transaction there (`Position.hole_writers`).
+    hole_writers: tuple[int, ...] = ()
+
+
+class HoleWriter(NamedTuple):
+    """The producer of a task's markers with `mirror.offsets = same`."""
+
+    #: Its transactional id is `hole_writer_id` of this number.
+    number: int
+    producer_id: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +440,8 @@ class OpenPartition:
     claimed_at: float = 0.0
     #: Seconds in which no other run can take over: the lease of the flow's lock.
     lease_seconds: float = 30.0
+    #: Only with `mirror.offsets = same`.
+    hole_writer: HoleWriter | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -41,13 +42,13 @@ def up_to(end: int) -> Callable[[CopyJob], CopyJob]:
     return shorten
 
 
-def interrupted(flow: Flow, how: Callable[[CopyJob], list[PartitionResult]]) -> None:
-    """A run of this flow whose driver dies."""
+def interrupted(flow: Flow, how: Callable[[CopyJob], list[PartitionResult]], **options: Any) -> None:
+    """A run of this flow whose driver dies; options as in `Flow.run`."""
     with pytest.raises(DriverKilledError):
-        flow.run(runner=how)
+        flow.run(runner=how, **options)
 
 
-def asleep(flow: Flow) -> CopyJob:
+def asleep(flow: Flow, **options: Any) -> CopyJob:
     """The copy of a run that sleeps since it has claimed its partitions; its driver is gone."""
     jobs: list[CopyJob] = []
 
@@ -55,7 +56,7 @@ def asleep(flow: Flow) -> CopyJob:
         jobs.append(job)
         raise DriverKilledError
 
-    interrupted(flow, sleep)
+    interrupted(flow, sleep, **options)
     return jobs[0]
 
 

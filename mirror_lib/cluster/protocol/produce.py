@@ -6,7 +6,7 @@ Payloads are not copied into the request.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.protocol.fields import (
@@ -22,6 +22,7 @@ from mirror_lib.cluster.protocol.fields import (
 )
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.topology.names import TopicPartition
 
 #: API keys, and versions that Kafka 2.4 is the first to support; every supported broker is newer.
 PRODUCE, PRODUCE_VERSION = 0, 7
@@ -223,6 +224,16 @@ def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: 
     return [head + encode_string(topic) + wanted]
 
 
+def encode_list_ends(partitions: Iterable[TopicPartition]) -> list[Buffer]:
+    """A ListOffsets request for the ends of the replicated records of partitions, to their common leader."""
+    topics = by_topic(list(partitions))
+    body = [struct.pack(">ibi", _CONSUMER, 0, len(topics))]
+    for topic, wanted in topics.items():
+        body += [encode_string(topic), _INT32.pack(len(wanted))]
+        body += [struct.pack(">iiq", number, -1, _LATEST) for _topic, number in wanted]
+    return [b"".join(body)]
+
+
 def encode_list_start(topic: str, partition: int) -> list[Buffer]:
     """A ListOffsets request for the first offset of a partition; `parse_list_end` parses the response."""
     wanted = struct.pack(">iiiq", 1, partition, -1, _EARLIEST)
@@ -246,6 +257,19 @@ def parse_list_end(view: memoryview) -> ListedEnd:
     _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
     (epoch,) = _INT32.unpack_from(view, position + 4 + _LISTED_OFFSET.size)
     return ListedEnd(error_code, offset, epoch)
+
+
+@response_of("ListOffsets")
+def parse_list_ends(view: memoryview) -> dict[TopicPartition, ListedEnd]:
+    """Parse the response to `encode_list_ends`."""
+    reader = FieldReader(view, flexible=False)
+    _throttle, found = reader.int32(), {}
+    for _ in range(reader.count()):
+        topic = reader.string()
+        for _ in range(reader.count()):
+            number, error_code, _timestamp, offset = reader.numbers(_LISTED_OFFSET)
+            found[TopicPartition(topic, number)] = ListedEnd(error_code, offset, reader.int32())
+    return found
 
 
 def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -40,6 +40,7 @@ from mirror_lib.cluster.protocol.produce import (
     ProducedPartition,
     encode_epoch_ends,
     encode_list_end,
+    encode_list_ends,
     encode_list_start,
     encode_local_log_start,
     encode_log_dirs,
@@ -47,6 +48,7 @@ from mirror_lib.cluster.protocol.produce import (
     encode_produce_by_id,
     parse_epoch_ends,
     parse_list_end,
+    parse_list_ends,
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
@@ -300,6 +302,25 @@ class RawClient(BrokerConnections):
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
             raise error_for_code(ErrorCode.NOT_LEADER_OR_FOLLOWER, where=where, doing="read the log end offset")
         return after.offset, end.offset
+
+    async def high_watermarks(
+        self, node: int, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int | MirrorError]:
+        """The ends of what is replicated of partitions, according to their leader.
+
+        Raises:
+            MirrorError: the request failed.
+        """
+        listed = parse_list_ends(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, encode_list_ends(partitions)))
+        ends: dict[TopicPartition, int | MirrorError] = {}
+        for partition in partitions:
+            found = listed.get(partition)
+            try:
+                code, offset = (ErrorCode.REQUEST_TIMED_OUT, -1) if found is None else found[:2]
+                ends[partition] = self._check_offset(partition, code, offset)
+            except MirrorError as error:
+                ends[partition] = error
+        return ends
 
     async def last_stable_offset(self, node: int, partition: TopicPartition) -> int:
         """The last stable offset, before which every transaction has ended, according to the leader.

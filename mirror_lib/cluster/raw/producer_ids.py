@@ -37,6 +37,9 @@ _TRANSACTION_TIMEOUT_MS = 600_000
 #: Kafka's own producers' default, for clusters that allow no more (`transaction.max.timeout.ms`).
 _SHORT_TRANSACTION_TIMEOUT_MS = 60_000
 
+#: Seconds until the first retry. A transaction that is ending needs some milliseconds for its markers.
+_FIRST_PAUSE = 0.002
+
 _MOVED = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -276,7 +279,7 @@ class Producers:
         request: str,
     ) -> _Answer:
         """Retry until there is a result without a retriable error; `request` names the brokers that must be healthy."""
-        pause = 0.02
+        pause = _FIRST_PAUSE
         while True:
             try:
                 code, response = await attempt()
@@ -325,5 +328,10 @@ def _transactional(code: int, transactional_id: str, topic: str) -> Grant:
 def _coordinator_error(response: Any) -> int:
     if hasattr(response, "error_code"):
         return int(response.error_code)
-    codes = [code for _topic, partitions in response.errors for _partition, code in partitions]
-    return next((int(code) for code in codes if code), ErrorCode.NONE)
+    codes = [int(code) for _topic, partitions in response.errors for _partition, code in partitions]
+    # Of several partitions one is refused, and the others were not tried.
+    return next((code for code in sorted(codes, key=_is_consequence) if code), ErrorCode.NONE)
+
+
+def _is_consequence(code: int) -> bool:
+    return code == ErrorCode.OPERATION_NOT_ATTEMPTED

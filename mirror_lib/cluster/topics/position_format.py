@@ -104,6 +104,9 @@ class Position:
     #: Of an open position: all records that its run writes after it are in transactions that also store the next
     #: position, so that a read-committed consumer finds no records after it.
     in_transactions: bool = False
+    #: Of an open position with `mirror.offsets = same`: the writers of markers (`hole_writer_id`) that may have begun a
+    #: transaction on the target partition.
+    hole_writers: tuple[int, ...] = ()
     #: The topic on the target that holds the records, and its id. The id is None before Kafka 2.8 (KIP-516).
     target_topic: str | None = None
     target_topic_id: str | None = None
@@ -277,6 +280,7 @@ def encode_value(position: Position) -> bytes:
         "backfill": position.backfill,
         "routes": _list(position.routes),
         "in_transactions": position.in_transactions or None,
+        "hole_writers": _list(position.hole_writers),
     }
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
@@ -448,6 +452,10 @@ def _routes(name: str, value: Any) -> tuple[Route, ...]:
     return tuple(routes)
 
 
+def _numbers(name: str, value: Any) -> tuple[int, ...]:
+    return tuple(_natural(name, each) for each in _elements(name, value))
+
+
 _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "offset": _integer,
     "target_offset": _natural,
@@ -467,6 +475,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "backfill": _text,
     "routes": _routes,
     "in_transactions": _flag,
+    "hole_writers": _numbers,
     "target_topic": _text,
     "target_topic_id": _text,
     "source_cluster": _text,

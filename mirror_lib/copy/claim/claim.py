@@ -33,7 +33,12 @@ from mirror_lib.config.topology import replication_policy
 from mirror_lib.copy.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.copy.claim.unknown_records import with_records
 from mirror_lib.copy.claim.void_syncs import newest_syncs, rewind_syncs_of_other_logs
-from mirror_lib.copy.transfer.open_positions import open_position, transactional_id, transactions_of
+from mirror_lib.copy.transfer.open_positions import (
+    hole_writer_id,
+    open_position,
+    transactional_id,
+    transactions_of,
+)
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
 from mirror_lib.identity.last_records import MOST_PARTITIONS
 from mirror_lib.identity.positions import position_row
@@ -42,7 +47,7 @@ from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.planning.by_transform_chain import row_copy
 from mirror_lib.planning.facts import with_flow
 from mirror_lib.planning.flow_clusters import FlowClusters
-from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
+from mirror_lib.planning.model import HoleWriter, OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.planning.next_steps import after_malformed_position
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -64,19 +69,26 @@ def open_partitions(
     starts = _starts(flow, plan.partitions, clusters, refused)
     _rewind_syncs_of_first(flow, starts, clusters)
     clean = {start.partition.target for start in starts if start.takeover is None}
-    identities = _identities(flow, clean, clusters.target_data)
+    tasks = {p.source: number for number, bin_ in enumerate(plan.bins) for p in bin_}
+    identities = _identities(_names(flow, clean, set(tasks.values())), clusters.target_data)
     chains = chains_of(flow, {start.partition.source.topic for start in starts})
     opened: dict[TopicPartition, OpenPartition] = {}
     for start in (_in_a_copy(flow, start, clusters, run_id) for start in starts):
-        identity = identities.get(start.partition.target)
+        identity, markers = identities.get(start.partition.target), identities.get(tasks[start.partition.source])
         if isinstance(identity, MirrorError):
             refused[start.partition.source] = with_flow(flow, identity, start.partition.source)
+        elif isinstance(markers, MirrorError):
+            refused[start.partition.source] = with_flow(flow, markers, start.partition.source)
         else:
             claim = clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1
             target = start.partition.target
             merged = len(clusters.sources_of(target)) > 1
             transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
-            opened[start.partition.source] = _claimed_partition(flow, start, identity, claim, transactions, at)
+            partition = _claimed_partition(flow, start, identity, claim, transactions, at)
+            if markers is not None:
+                writer = HoleWriter(tasks[partition.plan.source], markers.producer_id, markers.epoch)
+                partition = replace(partition, hole_writer=writer)
+            opened[start.partition.source] = partition
     if any(each.transactions is not None for each in opened.values()):
         # Before anything is claimed.
         row_copy(str(flow.flow))
@@ -187,6 +199,7 @@ def _from_claimant(
         runs=claim.other.runs,
         routes=claim.other.routes,
         in_transactions=claim.other.in_transactions,
+        hole_writers=claim.other.hole_writers,
     )
     return replace(opened, takeover=takeover, claim=number)
 
@@ -344,29 +357,42 @@ def _target_ends(
     return found
 
 
-def _identities(
-    flow: FlowConfig, targets: Iterable[TopicPartition], target: Connection
-) -> dict[TopicPartition, ProducerIdentity | MirrorError]:
-    """A writer's identity for every target partition, fetched in parallel."""
+#: A target partition, or the number of a task.
+_Writer = TopicPartition | int
 
-    async def all_at_once() -> dict[TopicPartition, ProducerIdentity | MirrorError]:
+
+def _names(flow: FlowConfig, targets: Iterable[TopicPartition], tasks: Iterable[int]) -> dict[_Writer, str | None]:
+    """The transactional ids of the writers of partitions and, with `mirror.offsets = same`, of markers."""
+    fenced = flow.fencing is Fencing.TRANSACTIONAL
+    names: dict[_Writer, str | None] = {
+        target: transactional_id(flow.flow, target) if fenced else None for target in sorted(targets)
+    }
+    if flow.copy_settings.same_offsets:
+        names |= {number: hole_writer_id(flow.flow, number) for number in tasks}
+    return names
+
+
+def _identities(
+    names: Mapping[_Writer, str | None], target: Connection
+) -> dict[_Writer, ProducerIdentity | MirrorError]:
+    """The identity of every writer by its transactional id, fetched in parallel."""
+
+    async def all_at_once() -> dict[_Writer, ProducerIdentity | MirrorError]:
         limit = asyncio.Semaphore(_CONCURRENT_TAKEOVERS)
         deadline = time.monotonic() + _TAKEOVER_SECONDS
         async with open_clients(target) as (client,):
 
-            async def one(partition: TopicPartition) -> ProducerIdentity | MirrorError:
+            async def one(name: str | None) -> ProducerIdentity | MirrorError:
                 async with limit:
                     try:
-                        if flow.fencing is Fencing.NONE:
+                        if name is None:
                             return await client.producers.new_producer_id(deadline=deadline)
-                        name = transactional_id(flow.flow, partition)
                         return await client.producers.init_producer_id(name, deadline=deadline)
                     except MirrorError as error:
                         return error
 
-            wanted = sorted(targets)
-            outcomes = await asyncio.gather(*(one(partition) for partition in wanted))
-            return dict(zip(wanted, outcomes, strict=True))
+            outcomes = await asyncio.gather(*(one(name) for name in names.values()))
+            return dict(zip(names, outcomes, strict=True))
 
     return asyncio.run(all_at_once())
 

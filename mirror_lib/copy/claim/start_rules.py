@@ -113,6 +113,7 @@ def start_of(
             routes=position.routes,
             # Some sources of a merge may have been closed before the others were claimed.
             in_transactions=position.in_transactions or merged,
+            hole_writers=position.hole_writers,
         )
     return _from_mirror_maker(rules, partition, position, ends)
 

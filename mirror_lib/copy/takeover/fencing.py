@@ -20,16 +20,16 @@ from mirror_lib.planning.next_steps import after_lost_records
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
-_FENCING_SECONDS = 60.0
+#: How long coordinators may take to respond.
+FENCING_SECONDS = 60.0
 
 
 async def fence(
     job: CopyJob, opened: OpenPartition, client: RawClient, log: PartitionReader
 ) -> tuple[ProducerIdentity, int]:
-    """Fence the earlier writer; return the partition with its new writer, and the end of the target's log.
+    """Fence the earlier writer; return the new one, and the end of the target's log.
 
-    No transaction is open before that end. With `mirror.offsets = same` there is no place for the marker that makes
-    the leader refuse the earlier writer: its transactions are ended by the coordinator, and its lease is waited out.
+    No transaction is open before that end.
 
     Args:
         opened: a partition with a take-over.
@@ -44,14 +44,6 @@ async def fence(
     assert takeover is not None
     where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
     retry_seconds = job.settings.retry_max_seconds
-    if job.settings.same_offsets:
-        assert opened.transactional_id is not None
-        deadline = time.monotonic() + _FENCING_SECONDS
-        identity = await client.producers.init_producer_id(opened.transactional_id, deadline=deadline)
-        await asyncio.sleep(opened.lease_seconds)
-        end = await stable_end(client, opened.plan.target, log, retry_seconds=retry_seconds, where=where)
-        check_not_truncated(opened.plan.target, end, takeover.target_offset, where)
-        return identity, end
     identity = await _identity(job, opened, client, takeover, retry_seconds=retry_seconds, where=where)
 
     async def fence_open(writing: Collection[int]) -> None:
@@ -94,7 +86,7 @@ async def fence_name(
     until = time.monotonic() + retry_seconds
     left = targets
     while True:
-        deadline = time.monotonic() + _FENCING_SECONDS
+        deadline = time.monotonic() + FENCING_SECONDS
         identity = await client.producers.fence(name, *left, deadline=deadline, commit=commit)
         known = await producer_states(client, left, retry_seconds=retry_seconds, where=where)
         left = [target for target, producers in known.items() if not _has_reached(producers, identity)]
@@ -140,7 +132,7 @@ async def _identity(
     """Take the partition from its writer; if the broker cannot fence it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
-        identity = await client.producers.new_producer_id(deadline=time.monotonic() + _FENCING_SECONDS)
+        identity = await client.producers.new_producer_id(deadline=time.monotonic() + FENCING_SECONDS)
         await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
         return identity
     # Uncommitted rows of a writer that stores positions in its transactions do not count.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.takeover.fencing import fence
@@ -64,7 +65,16 @@ class Recovered:
 async def take_over_all(
     job: CopyJob, partitions: Sequence[OpenPartition], source: RawClient, target: RawClient
 ) -> list[tuple[OpenPartition, Recovered | MirrorError]]:
-    """Take over many partitions, some at a time; each has its own result."""
+    """Take over many partitions, some at a time; each has its own result.
+
+    Raises:
+        MirrorError: the transactions of an earlier run's markers could not be ended (`mirror.offsets = same`).
+    """
+    if job.settings.same_offsets and partitions:
+        # Tasks of other flows do not load it.
+        from mirror_lib.copy.takeover.same_offsets import end_markers
+
+        partitions = await end_markers(job.flow, partitions, target)
     limit = asyncio.Semaphore(_AT_A_TIME)
     sharing = Counter(opened.plan.target for opened in partitions)
 
@@ -121,7 +131,7 @@ class _Recovery:
         self._where = where
 
     async def run(self) -> Recovered:
-        identity, end = await fence(self._job, self._opened, self._client, self._target)
+        identity, end = await self._fence()
         if self._takeover.in_transactions and not await self._holds_records(end):
             # Uncommitted records are aborted by now.
             found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), skipped=())
@@ -152,6 +162,19 @@ class _Recovery:
         poison += [self._poison(record) for record in found.skipped]
         runs = merge((*self._takeover.runs, *found.runs))
         return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
+
+    async def _fence(self) -> tuple[ProducerIdentity, int]:
+        if not self._job.settings.same_offsets:
+            return await fence(self._job, self._opened, self._client, self._target)
+        from mirror_lib.copy.takeover.same_offsets import fence_without_marker
+
+        return await fence_without_marker(
+            self._opened,
+            self._client,
+            self._target,
+            retry_seconds=self._job.settings.retry_max_seconds,
+            where=self._where,
+        )
 
     async def _holds_records(self, end: int) -> bool:
         """True if a consumer sees a record after the certain pair."""

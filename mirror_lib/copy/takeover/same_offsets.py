@@ -1,4 +1,7 @@
-"""Find how far a copy with the same offsets came: each record of the target is at the offset of its source record.
+"""Take over a copy with the same offsets: each record of the target is at the offset of its source record.
+
+There is no place for the marker that makes a leader refuse the earlier writer of a partition. So coordinators end its
+transactions and those of its markers, and its lease is waited out.
 
 Unlike the tail of another copy (`tail_match`), nothing has to be guessed: whatever the target has at an offset is
 compared with what the source has there.
@@ -6,16 +9,70 @@ compared with what the source has there.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.cluster.topics.position_format import OmittedRange
+from mirror_lib.copy.takeover.fencing import FENCING_SECONDS, check_not_truncated
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.takeover.stable_end import stable_end
 from mirror_lib.copy.takeover.tail_match import MismatchError, TailMatch, print_of
+from mirror_lib.copy.transfer.open_positions import hole_writer_id
+from mirror_lib.errors import Where
 from mirror_lib.offsets.runs import RunBuilder
+from mirror_lib.planning.model import HoleWriter, OpenPartition
 from mirror_lib.records.spans import Span
+from mirror_lib.topology.names import FlowId
 
 #: Reads the spans of a log from an offset on; none at its end.
 Read = Callable[[int], Awaitable[Sequence[Span]]]
 _Print = tuple[bytes, int]
+
+
+async def end_markers(flow: FlowId, partitions: Sequence[OpenPartition], client: RawClient) -> list[OpenPartition]:
+    """End the transactions that earlier writers of a task's partitions have begun for markers.
+
+    Each marker fills the hole for which it was begun, since nothing else is written to a partition meanwhile.
+
+    Returns:
+        The partitions with the task's newest writer of markers.
+
+    Raises:
+        MirrorError: the cluster did not respond in time, or refused.
+    """
+    deadline = time.monotonic() + FENCING_SECONDS
+    (own,) = {each.hole_writer.number for each in partitions if each.hole_writer is not None}
+    earlier = {number for each in partitions if each.takeover for number in each.takeover.hole_writers}
+    identities = {
+        number: await client.producers.init_producer_id(hole_writer_id(flow, number), deadline=deadline)
+        for number in sorted(earlier | {own})
+    }
+    writer = HoleWriter(own, identities[own].producer_id, identities[own].epoch)
+    return [replace(each, hole_writer=writer) for each in partitions]
+
+
+async def fence_without_marker(
+    opened: OpenPartition, client: RawClient, log: PartitionReader, *, retry_seconds: float, where: Where
+) -> tuple[ProducerIdentity, int]:
+    """End what the earlier writer of a partition may do; return the new one, and the end of the target's log.
+
+    Raises:
+        TargetTruncatedError: the target is shorter than what was certainly copied.
+        MirrorError: the cluster did not respond in time, or refused.
+    """
+    takeover, target = opened.takeover, opened.plan.target
+    assert takeover is not None
+    assert opened.transactional_id is not None
+    deadline = time.monotonic() + FENCING_SECONDS
+    identity = await client.producers.init_producer_id(opened.transactional_id, deadline=deadline)
+    await asyncio.sleep(opened.lease_seconds)
+    end = await stable_end(client, target, log, retry_seconds=retry_seconds, where=where)
+    check_not_truncated(target, end, takeover.target_offset, where)
+    return identity, end
 
 
 async def match_by_offset(

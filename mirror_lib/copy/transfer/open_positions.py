@@ -20,6 +20,11 @@ def transactional_id(flow: FlowId, target: TopicPartition) -> str:
     return f"{_prefix(flow)}{target}"
 
 
+def hole_writer_id(flow: FlowId, number: int) -> str:
+    """The transactional id of the writer of a task's markers with `mirror.offsets = same` (`holes`)."""
+    return f"{_prefix(flow)}holes:{number}"
+
+
 def names_of_flow(flow: FlowId, names: Iterable[str]) -> list[str]:
     """The transactional ids that belong to the flow's writers."""
     return [name for name in names if name.startswith(_prefix(flow))]
@@ -76,6 +81,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         runs=() if takeover is None else takeover.runs,
         routes=() if takeover is None else takeover.routes,
         in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
+        hole_writers=tuple(sorted({*_hole_writer(opened), *(() if takeover is None else takeover.hole_writers)})),
     )
     return plan.with_identity(position)
 
@@ -103,5 +109,10 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         ),
         runs=copy.runs,
         in_transactions=opened.transactions is not None,
+        hole_writers=_hole_writer(opened),
     )
     return opened.plan.with_identity(position)
+
+
+def _hole_writer(opened: OpenPartition) -> tuple[int, ...]:
+    return () if opened.hole_writer is None else (opened.hole_writer.number,)

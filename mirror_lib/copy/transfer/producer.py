@@ -83,6 +83,7 @@ class TargetWriter:
         omissions: Omissions,
     ) -> None:
         settings = job.settings
+        self._flow = job.flow
         self._client = client
         self._settings = settings
         self._acknowledged = upstream.acknowledged
@@ -184,6 +185,7 @@ class TargetWriter:
             from mirror_lib.copy.transfer.holes import Holes
 
             self._holes = Holes(
+                self._flow,
                 self._client,
                 self._background,
                 self._faults,
@@ -286,7 +288,10 @@ class TargetWriter:
             self._old.begin(writer)
             return
         if writer.needs_filling:
-            self._fill(writer, writer.waiting[0].expected_offset)
+            if writer.stale:
+                self._look_first(writer)
+            else:
+                self._fill(writer, writer.waiting[0].expected_offset)
             return
         if writer.queued or not writer.sendable:
             return

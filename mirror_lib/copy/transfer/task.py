@@ -86,6 +86,7 @@ def from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
         producer_id=opened.producer_id,
         epoch=opened.epoch,
         in_transactions=in_transactions,
+        hole_writers=() if opened.hole_writer is None else (opened.hole_writer.number,),
     )
     return replace(opened, takeover=takeover)
 

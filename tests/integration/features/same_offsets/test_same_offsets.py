@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.errors import OffsetsDifferError, TargetDivergedError, TargetNotEmptyError
+from mirror_lib.copy.transfer.holes import Holes
+from mirror_lib.copy.transfer.partition_progress import PartitionCopy
+from mirror_lib.copy.transfer.produce_errors import WriteFaults
+from mirror_lib.copy.transfer.producer_state import PartitionWriter
+from mirror_lib.copy.transfer.task_group import Background
+from mirror_lib.errors import (
+    FencedError,
+    MirrorError,
+    OffsetsDifferError,
+    TargetDivergedError,
+    TargetNotEmptyError,
+    TopicMissingError,
+)
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.planning.model import OpenPartition
+from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.compaction import create_compacted, forget, put
 from tests.support.connections import connection_of
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import asleep, claimed, interrupted, killed_after, up_to
-from tests.support.kafka import consume, delete_records, delete_topic, records, transaction, watermarks
+from tests.support.kafka import (
+    consume,
+    delete_records,
+    delete_topic,
+    records,
+    transaction,
+    watermarks,
+)
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 SAME = {"A->B.mirror.offsets": "same", "mirror.run.lease.seconds": "3"}
 
@@ -36,7 +60,7 @@ def assert_same(mirrored: MirroredTopic, isolation: str = "read_uncommitted") ->
         assert ends[0] == ends[1]
 
 
-def _logs(mirrored: MirroredTopic) -> tuple[tuple[object, str], ...]:
+def _logs(mirrored: MirroredTopic) -> tuple[tuple[KafkaCluster, str], ...]:
     return (mirrored.source, mirrored.name), (mirrored.target, mirrored.remote)
 
 
@@ -151,13 +175,22 @@ def test_more_holes_than_allowed_are_refused(mirrored: MirroredTopic) -> None:
     assert_same(mirrored)
 
 
+def marked_transaction(
+    mirrored: MirroredTopic, values: list[bytes], *, commit: bool = True, partition: int = 0
+) -> None:
+    """Write a transaction at the source; its marker comes shortly after the answer."""
+    _start, end = watermarks(mirrored.source, mirrored.name, partition)
+    transaction(mirrored.source, mirrored.name, values, commit=commit, partition=partition)
+    wait_for(lambda: watermarks(mirrored.source, mirrored.name, partition)[1] == end + len(values) + 1)
+
+
 def seen(mirrored: MirroredTopic) -> None:
     """Records and markers at the source: a hole after 12 and after 18 records, and one at the end."""
     mirrored.create(records(10))
-    transaction(mirrored.source, mirrored.name, [b"1", b"2"], commit=True)
-    transaction(mirrored.source, mirrored.name, [b"3", b"4", b"5"], commit=False)
+    marked_transaction(mirrored, [b"1", b"2"])
+    marked_transaction(mirrored, [b"3", b"4", b"5"], commit=False)
     mirrored.produce(records(10, start=50))
-    transaction(mirrored.source, mirrored.name, [b"6"], commit=True)
+    marked_transaction(mirrored, [b"6"])
 
 
 @pytest.mark.parametrize("end", [1, 10, 12, 13, 16, 17, 27, 28, 29])
@@ -172,28 +205,50 @@ def test_a_run_whose_driver_died_is_taken_over_by_the_offsets(mirrored: Mirrored
     assert (stored.offset + 1, stored.target_offset) == (29, 29)
 
 
+@pytest.mark.parametrize("times", [1, 2])
 def test_a_transaction_that_a_killed_writer_left_open_has_its_marker_in_a_hole(
-    mirrored: MirroredTopic, flow: Flow
+    mirrored: MirroredTopic, flow: Flow, times: int
 ) -> None:
-    """Killed between AddPartitionsToTxn and EndTxn of the first hole."""
+    """Killed between AddPartitionsToTxn and EndTxn of the first hole; then another run is killed as it has claimed."""
     seen(mirrored)
     job = asleep(flow)
-    (opened,) = job.bins[0]
     copy_here(up_to(12)(job))
-    begin_transaction(mirrored, opened)
+    begin_transaction(mirrored, job.bins[0])
+    for _ in range(1, times):
+        asleep(flow)
 
     assert flow.run().errors == ()
 
     assert_same(mirrored)
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_open_transactions_of_several_partitions_have_their_markers_in_their_holes(
+    mirrored: MirroredTopic, flow: Flow, tasks: int
+) -> None:
+    """One transaction for both partitions, or one by each of two tasks; then they are taken over by one task."""
+    mirrored.create([*records(5), *records(5, partition=1)], partitions=2)
+    for number in range(2):
+        marked_transaction(mirrored, [b"1"], partition=number)
+        mirrored.produce(records(3, start=50, partition=number))
+    job = asleep(flow, tasks_max=tasks)
+    assert len(job.bins) == tasks
+    copy_here(up_to(6)(job))
+    for partitions in job.bins:
+        begin_transaction(mirrored, partitions)
+
+    assert flow.run(tasks_max=1).errors == ()
+
+    assert_same(mirrored)
+    assert open_transactions(mirrored) == []
+
+
 def test_a_marker_where_the_source_has_a_record_stops_the_partition(mirrored: MirroredTopic, flow: Flow) -> None:
     """Killed like that, but the source has no hole there."""
     seen(mirrored)
     job = asleep(flow)
-    (opened,) = job.bins[0]
     copy_here(up_to(5)(job))
-    begin_transaction(mirrored, opened)
+    begin_transaction(mirrored, job.bins[0])
 
     (error,) = flow.run().errors
 
@@ -202,18 +257,33 @@ def test_a_marker_where_the_source_has_a_record_stops_the_partition(mirrored: Mi
     assert watermarks(mirrored.target, mirrored.remote) == (0, 6)
 
 
-def begin_transaction(mirrored: MirroredTopic, opened: OpenPartition) -> None:
-    """Add the partition to a transaction of its own writer, as before a marker."""
+def begin_transaction(mirrored: MirroredTopic, partitions: Sequence[OpenPartition]) -> None:
+    """Add a task's partitions to a transaction of its writer of markers, as before markers."""
+    writer = partitions[0].hole_writer
+    assert writer is not None
+    name, identity = f"mirror:A->B:holes:{writer.number}", ProducerIdentity(writer.producer_id, writer.epoch)
 
     async def begin() -> None:
         async with open_clients(connection_of(mirrored.target.bootstrap_servers)) as (client,):
-            assert opened.transactional_id is not None
-            identity = ProducerIdentity(opened.producer_id, opened.epoch)
-            await client.producers.add_to_transaction(
-                opened.transactional_id, identity, [opened.plan.target], deadline=time.monotonic() + 30
-            )
+            targets = [each.plan.target for each in partitions]
+            await client.producers.add_to_transaction(name, identity, targets, deadline=time.monotonic() + 30)
 
     asyncio.run(begin())
+
+
+def open_transactions(mirrored: MirroredTopic) -> list[str]:
+    """The transactional ids with an open transaction: a marker would come when it times out."""
+
+    async def look() -> list[str]:
+        async with open_clients(connection_of(mirrored.target.bootstrap_servers)) as (client,):
+            names = await client.producers.transactional_ids()
+            assert names
+            states = {
+                name: await client.producers.transaction_state(name, deadline=time.monotonic() + 30) for name in names
+            }
+        return [name for name, state in states.items() if state is not None and state.open]
+
+    return asyncio.run(look())
 
 
 def test_a_run_that_wakes_up_after_another_has_copied_writes_nothing(mirrored: MirroredTopic, flow: Flow) -> None:
@@ -229,4 +299,83 @@ def test_a_run_that_wakes_up_after_another_has_copied_writes_nothing(mirrored: M
 
     mirrored.produce(records(3, start=900))
     assert flow.run().errors == ()
+    assert_same(mirrored)
+
+
+def test_a_run_that_wakes_up_in_front_of_a_hole_writes_no_marker(mirrored: MirroredTopic) -> None:
+    flow = mirrored.flow({**SAME, "A.consumer.isolation.level": "read_committed"})
+    mirrored.create(records(5))
+    assert flow.run().errors == ()
+    transaction(mirrored.source, mirrored.name, [b"1", b"2"], commit=False)
+    mirrored.produce(records(4, start=50))
+    job = asleep(flow)
+    assert flow.run().errors == ()
+    end = watermarks(mirrored.target, mirrored.remote)
+
+    (result,) = copy_here(claimed(job, seconds_ago=0))
+
+    assert isinstance(result.error, FencedError)
+    assert watermarks(mirrored.target, mirrored.remote) == end
+    assert_same(mirrored, "read_committed")
+
+
+class _Upstream:
+    """Takes what is acknowledged."""
+
+    def acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        """Nothing holds memory here."""
+
+    def committed(self, copies: Sequence[PartitionCopy]) -> None:
+        """No transaction has records."""
+
+
+def test_a_hole_that_is_refused_does_not_stop_those_of_other_partitions(mirrored: MirroredTopic, flow: Flow) -> None:
+    """All holes of a moment are one transaction, which brokers refuse as a whole."""
+    mirrored.create([*records(1), *records(1, partition=1), *records(1, partition=2)], partitions=3)
+    job = asleep(flow)
+    opened = [*job.bins[0]]
+    opened[1] = replace(opened[1], plan=replace(opened[1].plan, target=TopicPartition("absent", 0)))
+
+    async def fill() -> list[tuple[int, MirrorError | None]]:
+        crashed: list[BaseException] = []
+        background = Background(crashed.append)
+        async with open_clients(connection_of(mirrored.target.bootstrap_servers)) as (client,):
+            await client.refresh_leaders({mirrored.remote})
+            upstream, resumed = _Upstream(), list[PartitionWriter]()
+            faults = WriteFaults(
+                client=client,
+                background=background,
+                acknowledged=upstream.acknowledged,
+                lost_leader=lambda: None,
+                resume=resumed.append,
+            )
+            holes = Holes(
+                job.flow, client, background, faults, retry_seconds=10, upstream=upstream, resume=resumed.append
+            )
+            writers = [PartitionWriter(each, 10, same_offsets=True) for each in opened]
+            for writer, each in zip(writers, opened, strict=True):
+                writer.copies.append(PartitionCopy(job.flow, each, job.settings, read_committed=False, recovered=()))
+                holes.fill(writer, 3)
+            while any(writer.end < 3 and writer.failed is None for writer in writers):
+                assert crashed == []
+                await asyncio.sleep(0.01)
+            await background.stop()
+        return [(writer.end, writer.failed) for writer in writers]
+
+    (first, none), (refused, error), (third, also_none) = asyncio.run(fill())
+
+    assert (first, refused, third) == (3, 0, 3)
+    assert isinstance(error, TopicMissingError)
+    assert none is also_none is None
+    assert [watermarks(mirrored.target, mirrored.remote, number)[1] for number in range(3)] == [3, 0, 3]
+
+
+def test_many_partitions_with_many_holes_have_them_all(mirrored: MirroredTopic, flow: Flow) -> None:
+    mirrored.create(partitions=40)
+    for number in range(40):
+        for count in range(1, 4):
+            transaction(mirrored.source, mirrored.name, [b"1"] * count, commit=count != 2, partition=number)
+
+    assert flow.run().errors == ()
+
     assert_same(mirrored)

@@ -102,8 +102,8 @@ class Clusters:
 
 @pytest.fixture(autouse=True)
 def identities(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(_: object, targets: Iterable[TopicPartition], __: object) -> dict[TopicPartition, ProducerIdentity]:
-        return {target: ProducerIdentity(1, 0) for target in targets}
+    def take(names: Iterable[TopicPartition], _: object) -> dict[TopicPartition, ProducerIdentity]:
+        return {target: ProducerIdentity(1, 0) for target in names}
 
     monkeypatch.setattr(opening, "_identities", take)
 
