@@ -34,12 +34,13 @@ def walked(
     most_unmatched: int = MOST_UNMATCHED,
     merged: bool = False,
     gathered: bool = False,
+    same_offsets: bool = False,
 ) -> Alignment:
     """A whole walk; `gathered` makes blocks of small batches, as an audit reads logs."""
     read = blocks if gathered else spans
     logs: dict[bool, _Spans] = {True: read(source), False: read(target)}
     ends = ((each[0].first, each[-1].next_offset) if each else (0, 0) for each in logs.values())
-    walk = Alignment(*ends, marks=marks, most_unmatched=most_unmatched, merged=merged)
+    walk = Alignment(*ends, marks=marks, most_unmatched=most_unmatched, merged=merged, same_offsets=same_offsets)
     for need in walk.walk():
         if need is Need.MORE_SOURCE:
             walk.source_ended = True

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _FIRST_LOOK, _LAST_LOOK = 0.001, 0.1
 #: Seconds until another look after an error.
 _AFTER_ERROR = 0.2
+#: Seconds that a transaction waits for the markers of the one before it, which must be complete: meanwhile more
+#: partitions come to a hole.
+_GATHERING = 0.05
 
 
 class Holes:
@@ -70,6 +73,8 @@ class Holes:
         #: The offsets up to which partitions must be filled that wait for the next transaction.
         self._waiting: dict[PartitionWriter, int] = {}
         self._is_committing = False
+        #: For the markers of the last transaction.
+        self._looking: asyncio.Task[None] | None = None
 
     def fill(self, writer: PartitionWriter, upto: int) -> None:
         """Fill the offsets from the end of a partition up to `upto`; sending continues afterwards."""
@@ -86,6 +91,8 @@ class Holes:
     async def _commit_all(self) -> None:
         try:
             while self._waiting:
+                if self._looking is not None:
+                    await asyncio.wait([self._looking], timeout=_GATHERING)
                 # What one response acknowledges waits together.
                 await asyncio.sleep(0)
                 holes, self._waiting = self._waiting, {}
@@ -112,7 +119,7 @@ class Holes:
         except MirrorError as error:
             self._fail(holes, error)
         else:
-            self._background.start(self._see_markers(dict(holes), deadline))
+            self._looking = self._background.start(self._see_markers(dict(holes), deadline))
 
     def _writer(self, holes: Collection[PartitionWriter]) -> tuple[str, ProducerIdentity]:
         """The transactional id and the newest identity of the task's writer of markers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.features.audit.unmatched import UnmatchedRecords
@@ -53,6 +54,17 @@ class Altered:
 
 
 @dataclass(slots=True)
+class Moved:
+    """Consecutive pairs of records at other offsets than each other, where offsets are to be the same."""
+
+    source_first: int
+    source_last: int
+    target_first: int
+    target_last: int
+    records: int
+
+
+@dataclass(slots=True)
 class Account:
     """What the walk has found."""
 
@@ -70,6 +82,8 @@ class Account:
     altered: list[Altered] = field(default_factory=list)
     #: Number of these pairs.
     changed: int = 0
+    #: Pairs at other offsets, where that is compared; a record at its offset ends a range.
+    moved: list[Moved] = field(default_factory=list)
     #: True if a broker has replaced timestamps on the target: they are not compared.
     replaced_times: bool = False
     #: Places from which on nothing of either log was found on the other.
@@ -103,3 +117,29 @@ class Account:
         self.equal += records
         self.source.extend(*source)
         self.target.extend(*target)
+
+    def move(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """Note which of the next pairs are at other offsets than each other, before they are counted (`pair`).
+
+        Args:
+            source: the offsets of the records; of the target likewise.
+        """
+        before = self.source.last
+        for here, there in zip(source, target, strict=True):
+            if here != there:
+                self.move_row((here, here), (there, there), 1, before=before)
+            before = here
+
+    def move_row(self, source: tuple[int, int], target: tuple[int, int], records: int, *, before: int | None) -> None:
+        """Note that pairs in a row are at other offsets than each other.
+
+        Args:
+            source: first and last offset; of the target likewise.
+            before: the source offset of the pair before them.
+        """
+        last = self.moved[-1] if self.moved else None
+        if last is not None and last.source_last == before:
+            last.source_last, last.target_last = source[1], target[1]
+            last.records += records
+        else:
+            self.moved.append(Moved(*source, *target, records))

@@ -70,6 +70,7 @@ class Alignment:
         merged: bool = False,
         to_source_end: bool = False,
         ignore_times: bool = False,
+        same_offsets: bool = False,
     ) -> None:
         """Begin at the start of both.
 
@@ -82,6 +83,7 @@ class Alignment:
             merged: the target has records of other sources, too; they are only counted.
             ignore_times: compare no timestamps.
             to_source_end: the walk ends with the source: what follows on the target is of other records.
+            same_offsets: records are to have the offsets that they have on the source.
         """
         self._rewrite = rewrite
         self._merged, self._ignore_times = merged, ignore_times
@@ -92,6 +94,7 @@ class Alignment:
         self.account = Account(partitions, replaced_times=ignore_times)
         self.translation = Translation(*marks)
         self._has_marks = any(marks)
+        self._same_offsets = same_offsets
         self._most_unmatched = most_unmatched
         #: Pairs with other timestamps in a row: then they are the rule, and nothing is searched for.
         self._retimed_in_a_row = 0
@@ -130,7 +133,7 @@ class Alignment:
     def reached(self) -> Reached | None:
         """Where another walk could continue; None at the start, and if it would have to know of faults, too."""
         account = self.account
-        if not account.equal or account.hunks or account.altered or account.expired:
+        if not account.equal or account.hunks or account.altered or account.moved or account.expired:
             return None
         return Reached(
             self.source.position,
@@ -215,9 +218,10 @@ class Alignment:
         times = header.first_timestamp, header.max_timestamp
         if self._has_marks:
             self._translate(mine.next_offset - 1, mine.first, theirs.next_offset - 1, theirs.first)
-        self.account.pair(
-            (mine.first, mine.next_offset - 1, *times), (theirs.first, theirs.next_offset - 1, *times), header.count
-        )
+        here, there = (mine.first, mine.next_offset - 1), (theirs.first, theirs.next_offset - 1)
+        if self._same_offsets and here != there:
+            self.account.move_row(here, there, header.count, before=self.account.source.last)
+        self.account.pair((*here, *times), (*there, *times), header.count)
         self.account.replaced_times |= theirs.log_append_time
         source.pass_whole()
         target.pass_whole()
@@ -240,6 +244,8 @@ class Alignment:
         if self._has_marks:
             mine, theirs = source.offsets[i : i + count], target.offsets[j : j + count]
             self._translate(mine[-1], mine, theirs[-1], theirs)
+        if self._same_offsets:
+            self.account.move(source.offsets[i : i + count], target.offsets[j : j + count])
         self.account.pair(
             (source.offsets[i], source.offsets[i + last], *times),
             (target.offsets[j], target.offsets[j + last], *times),

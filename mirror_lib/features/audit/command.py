@@ -88,6 +88,9 @@ def audit_command(
     ignore_timestamps: Annotated[
         bool, typer.Option("--ignore-timestamps", help="Compare no timestamps: the replicator does not keep them.")
     ] = False,
+    same_offsets: Annotated[
+        bool, typer.Option("--same-offsets", help="Records must have the source's offsets (mirror.offsets=same).")
+    ] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep in this file what is done; continue from it after Ctrl-C.")
     ] = None,
@@ -124,6 +127,7 @@ def audit_command(
         ignored_headers=tuple(ignore_header or ()),
         ignore_times=ignore_timestamps,
         merged=merged,
+        same_offsets=same_offsets,
         sample=None if sample is None else sample_of(sample, seed),
         resume=resume,
         processes=processes or len(os.sched_getaffinity(0)),

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     REORDERED = "reordered"
     CHANGED = "changed"
     EXTRA = "extra"
+    MOVED = "moved"
     UNVERIFIABLE = "unverifiable"
 
 
@@ -250,6 +251,7 @@ class Unpaired:
             *_ranges(Kind.REPEATED, repeated),
             *_changed_ranges(changed),
             *_altered(account),
+            *_moved(account),
         ]
         return sorted(ranges, key=_place)
 
@@ -438,6 +440,17 @@ def _altered(account: Account) -> Iterator[Finding]:
             Offsets(each.target_first, each.target_last, None, None, account.partitions[1]),
             each.parts,
             f"by {each.shift:+,} ms at the first of them" if each.shift else "",
+        )
+
+
+def _moved(account: Account) -> Iterator[Finding]:
+    for each in account.moved:
+        yield Finding(
+            Kind.MOVED,
+            each.records,
+            Offsets(each.source_first, each.source_last, None, None, account.partitions[0]),
+            Offsets(each.target_first, each.target_last, None, None, account.partitions[1]),
+            why=f"by {each.target_first - each.source_first:+,} at the first of them",
         )
 
 

@@ -38,6 +38,7 @@ class Scope:
     ignored_headers: tuple[str, ...]
     merged: bool
     ignore_times: bool = False
+    same_offsets: bool = False
     version: Literal[1] = 1
     kind: Literal["scope"] = "scope"
 

@@ -100,6 +100,8 @@ class AuditJob:
     #: Names of headers that are not compared.
     ignored_headers: tuple[str, ...] = ()
     ignore_times: bool = False
+    #: Records are to have the offsets that they have on the source.
+    same_offsets: bool = False
     #: Compare only ranges, as long as they are equal.
     sample: Sample | None = None
     #: Ids of the clusters.

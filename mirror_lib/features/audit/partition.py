@@ -60,6 +60,7 @@ class PartitionAudit:
             merged=pair.merged,
             to_source_end=job.sample is not None,
             ignore_times=job.ignore_times,
+            same_offsets=job.same_offsets,
         )
         if pair.reached is not None:
             self._walk.resume(pair.reached)
@@ -111,7 +112,13 @@ class PartitionAudit:
         account = self._walk.account
         before_source, before_target = account.before
         # The place where it begins on the target is the earliest that is possible.
-        if len(account.only_target) > before_target or len(account.only_source) or before_source or account.altered:
+        if (
+            len(account.only_target) > before_target
+            or len(account.only_source)
+            or before_source
+            or account.altered
+            or account.moved
+        ):
             return None
         if not account.equal and self._pair.source_start < self._pair.source_end:
             return None

@@ -34,6 +34,8 @@ from mirror_lib.topology.names import TopicPartition
 _NAME_PAIR = "Name the copy with --pair SOURCE=TARGET."
 _MERGED_BY_KEY = "the copy has other partitions and records of other sources: which belong together cannot be seen"
 
+_OTHER_PARTITIONS = "the copy has other partitions: its records cannot have the offsets of the source"
+
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
@@ -52,12 +54,19 @@ class AuditOptions:
     ignored_headers: tuple[str, ...] = ()
     #: Compare no timestamps.
     ignore_times: bool = False
+    #: Records are to have the offsets that they have on the source; those of a flow by its setting.
+    same_offsets: bool = False
     #: Other sources write to the copies, too.
     merged: bool = False
     #: Compare only some ranges of each partition, and all of it if one of them is not equal.
     sample: Sample | None = None
     #: File of what is done, from which an interrupted audit continues; it is deleted at the end.
     resume: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Take over what the flow promises."""
+        if self.rules is not None and self.rules.config.copy_settings.same_offsets:
+            object.__setattr__(self, "same_offsets", True)
 
 
 def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[AuditJob, AuditReport]:
@@ -87,6 +96,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         read_committed=options.read_committed,
         ignored_headers=options.ignored_headers,
         ignore_times=options.ignore_times,
+        same_offsets=options.same_offsets,
         sample=options.sample,
         clusters=clusters,
         journal=options.resume,
@@ -195,6 +205,9 @@ def _compared(
         merged = options.merged or sources[pair.target] > 1
         if merged and len(mine) != len(theirs):
             found.problems.append(impossible(pair, _MERGED_BY_KEY, "Compare the topics by a program that knows them."))
+            continue
+        if options.same_offsets and len(mine) != len(theirs):
+            found.problems.append(impossible(pair, _OTHER_PARTITIONS, "Compare it without --same-offsets."))
             continue
         ids = here.ids[pair.source], there.ids[pair.target]
         compacted = pair.source in here.compacted, pair.target in there.compacted

@@ -95,8 +95,8 @@ def audit(
 
 
 def _scope(job: AuditJob, options: AuditOptions) -> Scope:
-    headers, times = options.ignored_headers, options.ignore_times
-    return Scope(*job.clusters, options.since, options.read_committed, headers, options.merged, times)
+    headers, times, same = options.ignored_headers, options.ignore_times, options.same_offsets
+    return Scope(*job.clusters, options.since, options.read_committed, headers, options.merged, times, same)
 
 
 def _left(job: AuditJob, earlier: Earlier) -> tuple[AuditJob, list[PartitionReport]]:
@@ -152,7 +152,7 @@ def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> t
             times=names not in untimed,
         )
         for names, found in pairs.items()
-        if len(found) > 1 and counts[names][0] < counts[names][1] and not found[0].merged
+        if len(found) > 1 and counts[names][0] < counts[names][1] and not found[0].merged and not job.same_offsets
     )
 
 

@@ -185,6 +185,8 @@ _WAYS_ON = {
     Kind.REPEATED: "Repeated records: delivered at least once, after a restart of the replicator or a reset of its "
     "offsets; consumers read them twice.",
     Kind.CHANGED: "Changed records: find what changes them on their way (transforms, serializers, timestamp settings).",
+    Kind.MOVED: "Moved records: they have other offsets than on the source, so consumers that keep offsets themselves "
+    "cannot move. Copy them to a new topic with mirror.offsets=same.",
     Kind.EXTRA: "Extra records: find the other producer of the target topic, or the source topic was created again. If "
     "other sources are meant to write to the copy, too, compare with --merged.",
     Kind.REORDERED: "Reordered records: find the other producer, or let the replicator keep the order of retries "

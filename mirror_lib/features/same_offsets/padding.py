@@ -22,7 +22,7 @@ from mirror_lib.records.stamping import stamp
 from mirror_lib.topology.names import TopicPartition
 
 #: Records in a batch: about 60 kB.
-_MOST_RECORDS = 100_000
+MOST_RECORDS = 100_000
 #: No key, no value, no headers.
 _EMPTY = b"\x01\x01\x00"
 _AT_A_TIME = 8
@@ -72,7 +72,7 @@ async def _pad(
     where = Where(cluster=client.cluster, topic=place.topic, partition=place.partition)
     identity = await client.producers.new_producer_id(deadline=time.monotonic() + _IDENTITY_SECONDS)
     appender = PartitionAppender(client, place, retry_seconds, where=where, doing=f"fill the start of {place}")
-    most, sequence, batch = _MOST_RECORDS, 0, None
+    most, sequence, batch = MOST_RECORDS, 0, None
     while first < end:
         count = min(most, end - first)
         if batch is None or batch.count != count:

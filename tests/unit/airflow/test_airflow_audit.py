@@ -260,6 +260,7 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
         seed=7,
         ignored_headers=["origin"],
         ignore_timestamps=True,
+        same_offsets=True,
         merged=True,
         metrics=str(metrics),
         retries=5,
@@ -271,7 +272,7 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
     (options,) = audits.options
     assert options.named == (("orders", "copy"),)
     assert (options.wait_seconds, options.ignored_headers, options.processes) == (1, ("origin",), 1)
-    assert (options.sample, options.ignore_times) == (Sample(0.05, 7), True)
+    assert (options.sample, options.ignore_times, options.same_offsets) == (Sample(0.05, 7), True, True)
     assert (options.selected("orders-eu"), options.selected("payments")) == (True, False)
     assert 'mirror_audit_exit_code{flow="old:9092->new:9092"} 0.0' in metrics.read_text()
     assert audits.pushed["audit"]["verdict"] == "equal"
@@ -280,7 +281,7 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
         operator.execute({"ti": SimpleNamespace(xcom_push=lambda **_: None)})
     again = (
         f"--client.config {both} --source.config {one} --pair orders=copy --since 2h --sample 5% --seed 7 "
-        "--ignore-header origin --ignore-timestamps --merged"
+        "--ignore-header origin --ignore-timestamps --same-offsets --merged"
     )
     assert again in str(caught.value)
 

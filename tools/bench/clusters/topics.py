@@ -194,6 +194,11 @@ class Topics:
         except KafkaException as error:
             raise BenchError(f"the offsets of {topic} cannot be read: {error}.") from error
 
+    def bytes_on_disk(self, topic: str) -> int:
+        """Return the bytes of all records of a topic on disk."""
+        folders = (path for folder in self._data_folders for path in folder.glob(f"{topic}-*"))
+        return sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
+
     def _to_be_removed(self) -> list[str]:
         # Folders that still have their old name, unless there is a new topic of that name.
         gone = self._deleted - self.names() if self._deleted else frozenset()

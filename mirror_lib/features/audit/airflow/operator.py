@@ -19,8 +19,8 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
 
     template_fields = (
         *("source", "target", "topics", "pairs", "client_config", "source_config", "target_config", "since", "wait"),
-        *("sample", "seed", "ignored_headers", "ignore_timestamps", "uncommitted", "merged", "strict"),
-        *("memory_mib", "processes", "metrics"),
+        *("sample", "seed", "ignored_headers", "ignore_timestamps", "same_offsets", "uncommitted"),
+        *("merged", "strict", "memory_mib", "processes", "metrics"),
     )
 
     def __init__(
@@ -39,6 +39,7 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         seed: int | None = None,
         ignored_headers: Sequence[str] = (),
         ignore_timestamps: bool = False,
+        same_offsets: bool = False,
         uncommitted: bool = False,
         merged: bool = False,
         strict: bool = False,
@@ -63,6 +64,7 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
             seed: of the sample; the same one chooses the same ranges. None chooses one, which the log names.
             ignored_headers: names of headers that are not compared.
             ignore_timestamps: the replicator does not keep timestamps.
+            same_offsets: records must have the offsets that they have on the source.
             uncommitted: compare as readers of uncommitted records see both sides.
             merged: other sources write to the copies, too; their records are only counted.
             strict: topics without a copy, groups that would skip records, and differing configs and ACLs are wrong.
@@ -76,7 +78,8 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         self.client_config, self.source_config, self.target_config = client_config, source_config, target_config
         self.since, self.wait, self.sample, self.seed = since, wait, sample, seed
         self.ignored_headers, self.ignore_timestamps = list(ignored_headers), ignore_timestamps
-        self.uncommitted, self.merged, self.strict = uncommitted, merged, strict
+        self.same_offsets, self.uncommitted = same_offsets, uncommitted
+        self.merged, self.strict = merged, strict
         self.memory_mib, self.processes, self.metrics = memory_mib, processes, metrics
 
     def execute(self, context: Context) -> None:

@@ -65,6 +65,7 @@ def audit_clusters(
     seed: int | None,
     ignored_headers: Sequence[str],
     ignore_timestamps: bool,
+    same_offsets: bool,
     uncommitted: bool,
     merged: bool,
     strict: bool,
@@ -85,6 +86,7 @@ def audit_clusters(
         processes=processes,
         ignored_headers=tuple(ignored_headers),
         ignore_times=ignore_timestamps,
+        same_offsets=same_offsets,
         sample=sample_of(sample, seed) if sample else None,
     )
     files = {"--client.config": client_config, "--source.config": source_config, "--target.config": target_config}
@@ -94,7 +96,12 @@ def audit_clusters(
     again += ["--since", since] if since else []
     again += _sample_options(sample, options)
     again += [word for name in ignored_headers for word in ("--ignore-header", name)]
-    flags = {"--ignore-timestamps": ignore_timestamps, "--uncommitted": uncommitted, "--merged": merged}
+    flags = {
+        "--ignore-timestamps": ignore_timestamps,
+        "--same-offsets": same_offsets,
+        "--uncommitted": uncommitted,
+        "--merged": merged,
+    }
     again += [name for name, is_set in flags.items() if is_set]
     _run(
         connection_to("source", source, _path(source_config or client_config)),

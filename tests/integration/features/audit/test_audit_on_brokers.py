@@ -689,3 +689,26 @@ def test_given_a_replicator_that_does_not_keep_timestamps_then_they_can_be_ignor
 
     assert (found(report), report.equal) == ([(0, Kind.CHANGED, 1, 700, 700)], 2_999)
     assert report.partitions[0].findings[0].parts == ("value",)
+
+
+def test_given_offsets_that_are_to_be_the_same_then_records_at_others_are_wrong(mirrored: MirroredTopic) -> None:
+    def one_later(written: _Records) -> _Records:
+        return [*written[:700], Record(value=b"foreign"), *written[700:]]
+
+    copied_by_hand(mirrored, mirrored.create(records(3_000)), one_later)
+
+    for sample in (None, Sample(0.02, 7)):
+        report = audited(mirrored, same_offsets=True, sample=sample)
+
+        assert found(report) == [(0, Kind.EXTRA, 1, None, 700), (0, Kind.MOVED, 2_300, 700, 701)]
+        assert (report.equal, report.exit_code()) == (3_000, 3)
+        assert "2,300 moved" in sentence(report)
+
+
+def test_given_a_copy_with_other_partitions_then_its_offsets_cannot_be_the_same(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+    mirrored.create_remote(partitions=2)
+
+    (report,) = audited(mirrored, same_offsets=True).partitions
+
+    assert "the copy has other partitions" in report.why

@@ -24,6 +24,11 @@ from mirror_lib.errors import (
     TargetNotEmptyError,
     TopicMissingError,
 )
+from mirror_lib.features.audit.clusters import clusters_of
+from mirror_lib.features.audit.findings import Kind
+from mirror_lib.features.audit.model import AuditReport
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.planning.model import OpenPartition
 from mirror_lib.topology.names import TopicPartition
@@ -379,3 +384,26 @@ def test_many_partitions_with_many_holes_have_them_all(mirrored: MirroredTopic, 
     assert flow.run().errors == ()
 
     assert_same(mirrored)
+
+
+@pytest.mark.parametrize(("by", "moved"), [("same", {}), ("own", {Kind.MOVED: 14})])
+def test_an_audit_of_the_flow_compares_offsets(
+    mirrored: MirroredTopic, flow: Flow, by: str, moved: dict[Kind, int]
+) -> None:
+    """Another flow has copied the records behind the first marker to other offsets."""
+    seen(mirrored)
+    assert mirrored.flow({**SAME, "A->B.mirror.offsets": by}).run().errors == ()
+
+    report = audit_of(flow)
+
+    assert (report.equal, report.counts) == (26, moved)
+
+
+def audit_of(flow: Flow) -> AuditReport:
+    """An audit of a flow, as by its file."""
+    source, target, rules = clusters_of(flow.config)
+    return audit(
+        source,
+        target,
+        AuditOptions(selected=rules.topology.replicates, rules=rules, wait_seconds=0, read_committed=False),
+    )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.features.audit.findings import Finding, Kind
+from mirror_lib.features.audit.findings import Answer, Facts, Finding, Kind, Unpaired
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from tests.support.auditing import aligned, audited, renumbered, walked
 from tests.support.records.logs import CODECS, SIZES, blocks, log, numbered
@@ -54,6 +54,45 @@ def test_given_holes_of_markers_and_compaction_on_either_side_then_the_records_a
 
     assert audited(holes, renumbered(records, 5)) == []
     assert audited(renumbered(records, 5), holes) == []
+
+
+@given(
+    gaps=st.lists(st.sampled_from([0, 0, 0, 1, -1, 5]), min_size=1, max_size=60),
+    ours=SIZES,
+    theirs=SIZES,
+    at_once=st.integers(1, 5),
+)
+def test_given_offsets_that_are_to_be_the_same_then_the_others_are_found(
+    gaps: list[int], ours: list[int], theirs: list[int], at_once: int
+) -> None:
+    """Both sides have holes of their own."""
+    mine, theirs_too, here, there = [], [], 0, 0
+    for record, gap in zip(numbered(len(gaps)), gaps, strict=True):
+        here, there = here + max(gap, 0), there + max(-gap, 0)
+        mine.append(replace(record, offset=here))
+        theirs_too.append(replace(record, offset=there))
+        here, there = here + 1, there + 1
+
+    account = walked(log(mine, ours), log(theirs_too, theirs), at_once=at_once, same_offsets=True).account
+
+    apart = [(a.offset, b.offset) for a, b in zip(mine, theirs_too, strict=True) if a.offset != b.offset]
+    assert account.equal == len(gaps)
+    assert sum(each.records for each in account.moved) == len(apart)
+    known = dict(apart)
+    for each in account.moved:
+        assert (known[each.source_first], known[each.source_last]) == (each.target_first, each.target_last)
+
+
+def test_given_offsets_that_are_to_be_the_same_then_records_that_moved_are_one_finding() -> None:
+    source = numbered(40)
+    target = [*source[:10], *(replace(each, offset=each.offset + 3) for each in source[10:])]
+
+    walk = walked(log(source, [7] * 6), log(target, [5] * 8), same_offsets=True)
+
+    assert walk.reached() is None
+    (moved,) = Unpaired((), (), Facts(judged_end=40), walk.account).findings(Answer())
+    assert found([moved]) == [(Kind.MOVED, 30, 10, 13)]
+    assert moved.why == "by +3 at the first of them"
 
 
 @pytest.mark.parametrize("gathered", [False, True])

@@ -61,7 +61,16 @@ def test_the_numbers_of_a_report_are_read_by_prometheus() -> None:
     assert found["mirror_audit_timestamp_seconds"] == {(): 1_700_000_000.5}
     assert found["mirror_audit_duration_seconds"] == {(): 1.5}
     assert found["mirror_audit_topics_without_copy"] == {(): 2}
-    counts = {"equal": 10, "missing": 5, "repeated": 2, "reordered": 0, "changed": 0, "extra": 0, "unverifiable": 4}
+    counts = {
+        "equal": 10,
+        "missing": 5,
+        "repeated": 2,
+        "reordered": 0,
+        "changed": 0,
+        "extra": 0,
+        "moved": 0,
+        "unverifiable": 4,
+    }
     assert found["mirror_audit_records"] == {(kind,): count for kind, count in counts.items()}
     assert found["mirror_audit_topic_verdict"] == {
         ("orders", "A.orders", "wrong"): 1,
