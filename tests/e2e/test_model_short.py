@@ -23,10 +23,13 @@ def servers() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(600)
-def test_a_seed_is_carried_out_without_a_violation_and_is_noted(servers: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--same-offsets",)])
+def test_a_seed_is_carried_out_without_a_violation_and_is_noted(
+    servers: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
     results = tmp_path / "results.jsonl"
 
-    done = _model(servers, "--seeds", "7..7", "--length", "12", "--results", str(results))
+    done = _model(servers, "--seeds", "7..7", "--length", "12", "--results", str(results), *options)
 
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in results.read_text().splitlines()]

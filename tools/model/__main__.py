@@ -24,7 +24,7 @@ from tools.model.protections import PROTECTIONS
 from tools.model.results import Results
 from tools.model.shrink import shrink
 from tools.model.state import Clusters
-from tools.model.steps import Step, sequence, texts_of
+from tools.model.steps import Step, same_offsets_sequence, sequence, texts_of
 from tools.model.times import Times
 from tools.model.world import clusters, clusters_of
 
@@ -53,6 +53,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         choices=sorted(PROTECTIONS),
         metavar="PROTECTION",
         help=f"Disable a protection: {', '.join(PROTECTIONS)}.",
+    )
+    parser.add_argument(
+        "--same-offsets", action="store_true", help="Flows with mirror.offsets=same, and what they do not refuse."
     )
     parser.add_argument("--times", action="store_true", help="Print the duration of each kind of step at the end.")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="Run the steps of this file (JSON).")
@@ -87,7 +90,11 @@ def _seeds(text: str) -> range:
 class _Model:
     def __init__(self, arguments: argparse.Namespace, on: Clusters, folder: Path) -> None:
         self._arguments, self._folder, self._clusters = arguments, folder, on
-        self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
+        self._results = Results(
+            arguments.results
+            or state_dir() / "model" / ("same-offsets.jsonl" if arguments.same_offsets else "results.jsonl")
+        )
+        self._sequence = same_offsets_sequence if arguments.same_offsets else sequence
         self._times = Times()
         self._plays = 0
         self.steps = self.failed = 0
@@ -106,7 +113,7 @@ class _Model:
                 break
             part, parts = chosen.part or (0, 1)
             if seed not in tried and seed % parts == part:
-                self._one(seed, sequence(seed, chosen.length), shrinks=True)
+                self._one(seed, self._sequence(seed, chosen.length), shrinks=True)
                 if self.failed and chosen.without:
                     break
         if chosen.times:

@@ -4,6 +4,7 @@
   decision with this effect (`recopy`, a position set by hand) the copy begins again after the existing records.
 - A complete copy holds every record that the source ever held, except those that a command named as lost, or that an
   operator decided about. Of a compacted topic it holds the newest state of every key.
+- With `mirror.offsets = same` it has the offset that it has on the source.
 - A group in sync reads next on the target what it would read next on the source.
 """
 
@@ -159,6 +160,15 @@ class Copy:
     def ids(self) -> set[str]:
         """Return the ids of these records."""
         return {each.id for each in self.held()}
+
+
+def check_offsets(place: Place, history: History, found: Iterable[Seen], strangers: Set[str]) -> None:
+    """Raise if a record of the target has another offset than on the source."""
+    for each in found:
+        order = history.order.get(each.id)
+        if order is not None and each.id not in strangers and history.records[order].offset != each.offset:
+            text = f"{place}: {each.id} is at {each.offset}, on the source at {history.records[order].offset}"
+            raise ViolationError("offset", text)
 
 
 def check_order(place: Place, history: History, copy: Copy, strangers: Set[str], *, committed: bool) -> None:

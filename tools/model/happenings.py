@@ -34,6 +34,7 @@ class Happenings(State):
         ends: str | None = None,
         separator: str | None = ".",
         translation: str = "exact",
+        same: bool = False,
     ) -> None:
         """Choose the settings of the flow; only at the beginning of a sequence.
 
@@ -41,9 +42,10 @@ class Happenings(State):
             ends: the topic that is cut over and failed back after settling.
             separator: of the default policy; None: topics keep their names.
             translation: of the offsets of groups.
+            same: records have the same offsets on both sides.
         """
         self._guarded, self._committed, self._from_latest, self._ends = guarded, committed, latest, ends
-        self._separator, self._translation = separator, translation
+        self._separator, self._translation, self._same = separator, translation, same
         self._write_config()
 
     def _do_first_start(self, latest: bool) -> None:

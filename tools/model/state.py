@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.model.commands import Command
-from tools.model.expected import Copy, History, Place, check_order
+from tools.model.expected import Copy, History, Place, check_offsets, check_order
 from tools.model.steps import COMPACTED_TOPIC, GROUPS, LATE_TOPIC, TOPICS
 from tools.model.times import Times
 from tools.model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
@@ -73,6 +73,8 @@ class State:
         self._from_latest = False
         self._complete_once = False
         self._appends = False
+        #: Records have the same offsets on both sides.
+        self._same = False
         #: Of restored clusters: the true id, and the one that commands see.
         self._shown_ids: dict[str, str] = {}
         #: Topics whose writers are at the target, and the cutover that moved them.
@@ -165,6 +167,7 @@ class State:
             "mirror.group.translation": self._translation,
             # One task has one thread: when it is stopped before its check, nothing else of it is partly sent.
             "tasks.max": "2" if self._guarded else "1",
+            f"{self._alias}->target.mirror.offsets": "same" if self._same else "own",
             "mirror.run.lease.seconds": "3",
             "mirror.retry.max.seconds": "10",
             "mirror.batch.max.bytes": "2048",
@@ -281,5 +284,7 @@ class State:
                 copy.start, copy.read_to = low, max(copy.read_to, high)
                 copy.records = found if whole else [*copy.records, *found]
                 self._ever_copied[place] |= {each.id for each in found}
+                if self._same:
+                    check_offsets(place, history, found, self._strangers)
                 if found:
                     check_order(place, history, copy, self._strangers, committed=self._committed)

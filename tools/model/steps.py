@@ -382,6 +382,13 @@ _THEMES = (
 #: Number of themes: as many seeds in a row have different ones.
 THEMES = len(_THEMES)
 _ALWAYS = ("produce", "run")
+#: Those of `mirror.offsets = same`. The others decide about copies in ways that it refuses.
+_SAME_OFFSETS = (
+    *("produce", "transaction", "hang", "unhang", "run", "crash", "stop", "overtake", "wake", "pause", "compact"),
+    *("trim-source", "expire-source", "trim-target", "expire-target", "delete-target", "recreate-source", "grow"),
+    *("commit", "groups", "decide", "verify", "account", "create", "appear", "clock", "backup-ledger", "foreign"),
+    *("restore-ledger", "lose-positions"),
+)
 _THEMES_OF_A_SEQUENCE = (1, 1, 2, 2, 3)
 
 
@@ -406,23 +413,36 @@ def sequence(number: int, length: int) -> list[Step]:
     others = [theme for theme in _THEMES if theme is not first]
     themes = [first, *draw.random.sample(others, draw.one(*_THEMES_OF_A_SEQUENCE) - 1)]
     kept = [name for name in _RULES if name in _ALWAYS or any(name in theme.rules for theme in themes)]
-    weights = [_RULES[name].weight for name in kept]
     settings = _settings(draw)
     plotted = draw.yes() or deal == 0
     # Most events matter only for records that have been copied.
-    steps: list[Step] = [
+    begin: list[Step] = [
         {**settings, **(first.settings if plotted else {})},
         {"do": "produce", **_produce(draw)},
         {"do": "run", "spark": False},
         *(first.plot(draw) if plotted else ()),
     ]
-    last = "run"
+    return _continued(draw, begin, kept, length)
+
+
+def _continued(draw: _Draw, steps: list[Step], kept: Sequence[str], length: int) -> list[Step]:
+    """Return these steps and others after them, of the rules that are kept."""
+    weights, last = [_RULES[name].weight for name in kept], "run"
     while len(steps) < length:
         led_to = [name for name in _RULES[last].leads_to if name in kept]
         follows = bool(led_to) and draw.random.random() < _FOLLOWS
         last = draw.random.choice(led_to) if follows else draw.random.choices(kept, weights)[0]
         steps.append({"do": last, **_RULES[last].draw(draw)})
     return steps[:length]
+
+
+def same_offsets_sequence(number: int, length: int) -> list[Step]:
+    """Return the steps of a seed for a flow with `mirror.offsets = same`."""
+    draw = _Draw(Random(number))
+    kept = [name for name in _SAME_OFFSETS if name in _ALWAYS or draw.yes()]
+    settings = {**_settings(draw), "guarded": False, "latest": False, "ends": None, "same": True}
+    begin: list[Step] = [settings, *({"do": name, **_RULES[name].draw(draw)} for name in ("transaction", "produce"))]
+    return _continued(draw, begin, kept, length)
 
 
 def text_of(step: Step) -> str:

@@ -8,6 +8,7 @@ from tools.model.expected import (
     ViolationError,
     check_group,
     check_not_beyond,
+    check_offsets,
     check_order,
     check_range,
     check_reader,
@@ -55,6 +56,15 @@ def test_every_record_is_there_once_in_the_order_of_the_source_and_unaltered() -
         (altered, "altered"),
     ):
         assert order(history(3), copy) == kind
+
+
+def test_where_offsets_are_the_same_a_record_at_another_one_is_a_violation() -> None:
+    made = history(3)
+    stranger = Seen(2, "stranger", "", None, False)
+
+    check_offsets(PLACE, made, [seen(0, 0), seen(2, 2), stranger], {"stranger"})
+    with pytest.raises(ViolationError, match="id-2 is at 1, on the source at 2"):
+        check_offsets(PLACE, made, [seen(0, 0), seen(2, 1)], set())
 
 
 def test_a_decision_lets_the_copy_begin_again() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tools.model.play import Play
 from tools.model.shrink import shrink
-from tools.model.steps import THEMES, Step, sequence
+from tools.model.steps import THEMES, Step, same_offsets_sequence, sequence
 
 
 def test_given_the_same_seed_when_drawn_twice_then_the_steps_are_the_same_and_as_many_as_asked_for() -> None:
@@ -37,6 +37,15 @@ def test_a_sequence_has_some_of_the_rules_and_always_those_that_write_and_copy()
     for deal in range(3):
         seeds = range(THEMES * deal + 1, THEMES * (deal + 1) + 1)
         assert {step["do"] for seed in seeds for step in sequence(seed, 400)} == everything
+
+
+def test_a_sequence_for_the_same_offsets_keeps_to_what_they_allow() -> None:
+    drawn = [same_offsets_sequence(number, 60) for number in range(40)]
+
+    assert all(steps[0]["do"] == "settings" and steps[0]["same"] and len(steps) == 60 for steps in drawn)
+    refused = {"position", "rename", "first-start", "backfill", "cutover", "failback", "run-back"}
+    assert not refused & {step["do"] for steps in drawn for step in steps}
+    assert {"crash", "overtake", "transaction", "compact"} <= {step["do"] for steps in drawn for step in steps}
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30).filter(any))
