@@ -26,7 +26,7 @@ from mirror_lib.copy.transfer.open_positions import hole_writer_id
 from mirror_lib.copy.transfer.produce_errors import WriteFaults
 from mirror_lib.copy.transfer.producer_state import Guard, PartitionWriter
 from mirror_lib.copy.transfer.task_group import Background
-from mirror_lib.errors import MirrorError, TransientError
+from mirror_lib.errors import MirrorError, OffsetsDifferError, TransientError
 from mirror_lib.topology.names import FlowId
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Holes:
         background: Background,
         faults: WriteFaults,
         *,
+        most: int,
         retry_seconds: float,
         upstream: Upstream,
         resume: Callable[[PartitionWriter], None],
@@ -59,6 +60,7 @@ class Holes:
 
         Args:
             client: client of the target.
+            most: maximum number of offsets of a hole.
             retry_seconds: how long to retry for coordinators, leaders and markers.
             upstream: is notified when the end of a partition is filled.
             resume: sends to a partition again.
@@ -67,6 +69,7 @@ class Holes:
         self._client = client
         self._background = background
         self._faults = faults
+        self._most = most
         self._retry_seconds = retry_seconds
         self._upstream = upstream
         self._resume = resume
@@ -78,9 +81,19 @@ class Holes:
 
     def fill(self, writer: PartitionWriter, upto: int) -> None:
         """Fill the offsets from the end of a partition up to `upto`; sending continues afterwards."""
-        if writer.guard is Guard.EPOCH and writer.failed is None:
-            writer.guard = Guard.FILLING
-            self._wait(writer, upto)
+        if writer.guard is not Guard.EPOCH or writer.failed is not None:
+            return
+        if (size := upto - writer.end) > self._most:
+            error = OffsetsDifferError(
+                f"{size:,} offsets from {writer.end} on have no record at the source, each takes a transaction on "
+                f"{writer.target}, and mirror.offsets.pad.max.records allows {self._most:,}.",
+                where=self._faults.where(writer),
+                action="Allow more (docs/same-offsets.md says how long they take).",
+            )
+            self._faults.fail(writer, error, certain=True)
+            return
+        writer.guard = Guard.FILLING
+        self._wait(writer, upto)
 
     def _wait(self, writer: PartitionWriter, upto: int) -> None:
         self._waiting[writer] = upto

@@ -189,6 +189,7 @@ class TargetWriter:
                 self._client,
                 self._background,
                 self._faults,
+                most=self._settings.offsets_pad_max_records,
                 retry_seconds=self._settings.retry_max_seconds,
                 upstream=self._upstream,
                 resume=self._pump,

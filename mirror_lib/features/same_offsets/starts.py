@@ -7,6 +7,8 @@ takes neither records without a key nor DeleteRecords, so it deletes for that mo
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Mapping
 
 from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange, ConfigOperation
@@ -18,6 +20,9 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.features.same_offsets.padding import pad
 from mirror_lib.topology.names import TopicPartition
 
+_log = logging.getLogger(__name__)
+#: Seconds between two messages.
+_TELL_SECONDS = 10.0
 _POLICY, _DELETE = "cleanup.policy", "delete"
 
 
@@ -85,5 +90,21 @@ def _set_policy(target: ClusterAdmin, policies: Mapping[str, str | None]) -> dic
 
 
 async def _fill(flow: FlowConfig, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, MirrorError]:
+    told = _Progress(flow, sum(end - first for first, end in ends.values()))
     async with open_clients(Connection.from_settings(flow.clients.data_producer)) as (client,):
-        return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds)
+        return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds, on_padded=told.advance)
+
+
+class _Progress:
+    """Logs now and then how far filling has come: a billion offsets take minutes."""
+
+    def __init__(self, flow: FlowConfig, total: int) -> None:
+        self._flow, self._total = flow.flow, total
+        self._done, self._told_at = 0, time.monotonic()
+
+    def advance(self, count: int) -> None:
+        """Count offsets that are filled."""
+        self._done += count
+        if time.monotonic() >= self._told_at + _TELL_SECONDS:
+            self._told_at = time.monotonic()
+            _log.info("flow %s: %d of %d offsets before the first records filled", self._flow, self._done, self._total)

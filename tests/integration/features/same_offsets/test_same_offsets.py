@@ -11,6 +11,8 @@ import pytest
 
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.copy.transfer.holes import Holes
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.produce_errors import WriteFaults
@@ -30,6 +32,7 @@ from mirror_lib.features.audit.model import AuditReport
 from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.features.audit.run import audit
 from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.same_offsets.expected_holes import estimate
 from mirror_lib.planning.model import OpenPartition
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.compaction import create_compacted, forget, put
@@ -180,6 +183,21 @@ def test_more_holes_than_allowed_are_refused(mirrored: MirroredTopic) -> None:
     assert_same(mirrored)
 
 
+def test_a_hole_that_is_larger_than_allowed_stops_the_partition_before_it(mirrored: MirroredTopic) -> None:
+    committed = {**SAME, "A.consumer.isolation.level": "read_committed"}
+    mirrored.create(records(5))
+    marked_transaction(mirrored, [b"1", b"2", b"3"], commit=False)
+    mirrored.produce(records(4, start=50))
+
+    (error,) = mirrored.flow({**committed, "mirror.offsets.pad.max.records": "3"}).run().errors
+
+    assert isinstance(error, OffsetsDifferError)
+    assert "4 offsets from 5 on have no record" in error.what
+    assert watermarks(mirrored.target, mirrored.remote) == (0, 5)
+    assert mirrored.flow({**committed, "mirror.offsets.pad.max.records": "4"}).run().errors == ()
+    assert_same(mirrored, "read_committed")
+
+
 def marked_transaction(
     mirrored: MirroredTopic, values: list[bytes], *, commit: bool = True, partition: int = 0
 ) -> None:
@@ -196,6 +214,17 @@ def seen(mirrored: MirroredTopic) -> None:
     marked_transaction(mirrored, [b"3", b"4", b"5"], commit=False)
     mirrored.produce(records(10, start=50))
     marked_transaction(mirrored, [b"6"])
+
+
+def test_a_plan_knows_about_how_many_offsets_have_no_record(mirrored: MirroredTopic, flow: Flow) -> None:
+    seen(mirrored)
+    planned = plan_flow(flow.config, RunOptions(), flow.ledger)
+
+    holes = estimate(flow.config, planned.partitions)
+
+    # Three, weighted by the places that are read.
+    assert holes is not None
+    assert 2 <= holes.total <= 6
 
 
 @pytest.mark.parametrize("end", [1, 10, 12, 13, 16, 17, 27, 28, 29])
@@ -355,7 +384,14 @@ def test_a_hole_that_is_refused_does_not_stop_those_of_other_partitions(mirrored
                 resume=resumed.append,
             )
             holes = Holes(
-                job.flow, client, background, faults, retry_seconds=10, upstream=upstream, resume=resumed.append
+                job.flow,
+                client,
+                background,
+                faults,
+                most=3,
+                retry_seconds=10,
+                upstream=upstream,
+                resume=resumed.append,
             )
             writers = [PartitionWriter(each, 10, same_offsets=True) for each in opened]
             for writer, each in zip(writers, opened, strict=True):
