@@ -91,7 +91,8 @@ def run(options: Options, results: Results, log: Log) -> None:
             strike = _play(world, kind, random.Random(f"{options.seed}/{number}"))
             results.strikes.append(strike)
             log(_sentence(number, strike))
-        results.complete = _finish(world)
+        same_offsets = options.settings.get("mirror.offsets") == "same"
+        results.complete = _finish(world, same_offsets=same_offsets)
 
 
 def _start(options: Options, folder: Path, stack: ExitStack, log: Log) -> World:
@@ -180,12 +181,12 @@ def _play(world: World, kind: Kind, rng: random.Random) -> Strike:
     )
 
 
-def _finish(world: World) -> Complete:
+def _finish(world: World, *, same_offsets: bool) -> Complete:
     world.log("writing the end markers, copying the rest")
     written = world.input.finish()
     Scene(world, random.Random()).catch_up()
     world.log("reading all records on both clusters")
-    return check_everything(world.source.topics, world.target.topics, written.streams)
+    return check_everything(world.source.topics, world.target.topics, written.streams, same_offsets=same_offsets)
 
 
 def _sentence(number: int, strike: Strike) -> str:

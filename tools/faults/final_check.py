@@ -12,13 +12,16 @@ from tools.faults.records.sequences import Findings, Seen, Stream, compare, inpu
 from tools.faults.results import Complete
 
 
-def check_everything(source: Topics, target: Topics, streams: Iterable[Stream]) -> Complete:
+def check_everything(
+    source: Topics, target: Topics, streams: Iterable[Stream], *, same_offsets: bool = False
+) -> Complete:
     """Compare the whole target with the whole source, one partition after the other.
 
     Args:
         source: topics of the input.
         target: topics of the copy.
         streams: written by the input; each must be complete on the source, up to its end marker.
+        same_offsets: records must have the offsets of the source: it has no holes, so both logs have as many.
     """
     producers: dict[Place, list[int]] = defaultdict(list)
     for stream in streams:
@@ -33,6 +36,8 @@ def check_everything(source: Topics, target: Topics, streams: Iterable[Stream]) 
             copies = _read(copied, place, target_ends)
             faults += [f"{place[0]}-{place[1]}: {fault}" for fault in input_faults(originals, producers[place])]
             findings += compare(originals, copies)
+            if same_offsets and source_ends.get(place) != target_ends.get(place):
+                faults.append(f"{place[0]}-{place[1]}: ends at {source_ends.get(place)} and {target_ends.get(place)}")
             source_records += len(originals)
             target_records += len(copies)
     return Complete(source_records, target_records, findings, tuple(faults))
