@@ -55,7 +55,7 @@ class JarSet:
 
     def is_complete(self, folder: Path) -> bool:
         """Return True if the folder holds the set; only named artifacts are checked, the rename guarantees the rest."""
-        wanted = [artifact for artifact in self.artifacts if artifact.organisation == _KAFKA]
+        wanted = [artifact for artifact in self.artifacts if artifact not in (_LOG4J2_BINDING, _RELOAD4J_BINDING)]
         return all((folder / f"{artifact.module}-{artifact.version}.jar").is_file() for artifact in wanted)
 
 
