@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster.topics.position_format import Position
+from mirror_lib.cluster.topics.position_format import Position, next_copy
 from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.errors import LedgerBehindError, Where
 from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
@@ -82,7 +82,8 @@ class Past(NamedTuple):
         named = position.copy
         if position.claim is None and row is not None and not altered:
             # MirrorMaker 2 stores no copy. It has continued this one, or went back and began another one.
-            named = row.copy if row.offset <= position.offset else f"back-{row.run_id}-{position.offset}"
+            went_back = row.offset > position.offset
+            named = next_copy(row.copy, f"back-{row.run_id}-{position.offset}") if went_back else row.copy
         history = SOUND_HISTORY if ledger is None or altered else history_of(position, row, ledger.runs)
         return cls(named, history, row)
 

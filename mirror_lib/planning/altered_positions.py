@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import NAMESPACE_OID, uuid5
 
-from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState, next_copy
 from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.errors import DirtyStartError, Where
@@ -63,7 +63,9 @@ def altered_position(
             offset=offset,
             leader_epoch=before.leader_epoch if offset == before.offset else None,
             last_record=known if known is not None and known.offset <= offset else None,
-            copy=before.copy if offset >= before.offset else f"altered-{place.partition}-{place.offset}",
+            copy=before.copy
+            if offset >= before.offset
+            else next_copy(before.copy, f"altered-{place.partition}-{place.offset}"),
         )
         return AlteredPosition(before, after, stored.record)
     if offset >= altered.highest:

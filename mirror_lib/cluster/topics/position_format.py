@@ -131,12 +131,17 @@ class Position:
 
 
 #: What the name of a copy begins with whose records have the offsets that they have at the source.
-_SAME_OFFSETS = "same-"
+_SAME_OFFSETS = "kept-offsets-"
 
 
 def name_of_copy(run_id: str, *, same_offsets: bool) -> str:
     """Return the name of a copy that a run begins."""
     return f"{_SAME_OFFSETS}{run_id}" if same_offsets else run_id
+
+
+def next_copy(before: str | None, name: str) -> str:
+    """Return the name of another copy in the same target log, whose records there keep their offsets."""
+    return name_of_copy(name, same_offsets=has_same_offsets(before))
 
 
 def has_same_offsets(copy: str | None) -> bool:

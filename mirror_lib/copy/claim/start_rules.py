@@ -164,6 +164,18 @@ def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[
         )
     if rules.most_holes is None:
         return
+    if (
+        copied is not None
+        and copied.state is PositionState.CLOSED
+        and partition.start < ends.end == copied.target_offset
+    ):
+        raise OffsetsDifferError(
+            f"the copy continues at source offset {partition.start}, and {partition.target} ends at offset {ends.end}: "
+            "records cannot get their offsets there.",
+            where=where,
+            action="Delete the target topic: the next run creates it again. Or set the position where the target ends: "
+            f"{where.position_set(ends.end)}.",
+        )
     if ends.start == ends.end > partition.start:
         raise OffsetsDifferError(
             f"{partition.target} has no records, and its next offset is {ends.end}: the source's records from offset "

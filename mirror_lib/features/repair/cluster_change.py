@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.position_format import ClusterPair, Position
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, next_copy
 from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
@@ -105,7 +105,7 @@ def _on(now: ClusterPair, position: Position, snapshot: PositionSnapshot, past: 
     A target that was restored to an older state has another copy: what was verified after that state is gone.
     """
     claim = None if position.claim is None else snapshot.claims.get(position.source, 0) + 1
-    copy = f"same-{uuid.uuid4()}" if past.history.state is LedgerState.AHEAD else past.copy
+    copy = next_copy(past.copy, f"accepted-{uuid.uuid4()}") if past.history.state is LedgerState.AHEAD else past.copy
     return replace(
         position, clusters=now, topic_id=None, target_topic_id=None, leader_epoch=None, claim=claim, copy=copy
     )

@@ -17,7 +17,7 @@ from typing import Any
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState, next_copy
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.claim.void_syncs import rewind_syncs, rewind_syncs_of_other_logs
@@ -353,7 +353,7 @@ def _in_its_copy(change: PositionChange, known: LedgerPositions, run_id: str) ->
     past = Past.of(before, known, change.source)
     goes_back = before is None or after.offset < before.offset
     begins = goes_back or change.map_is_void or past.history.state is LedgerState.AHEAD
-    return replace(change, after=replace(after, copy=run_id if begins else past.copy))
+    return replace(change, after=replace(after, copy=next_copy(past.copy, run_id) if begins else past.copy))
 
 
 def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | None) -> bool:

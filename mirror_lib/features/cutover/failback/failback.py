@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mirror_lib.cluster.topics.position_format import name_of_copy
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.features.cutover.scope import ScopeTopic, without_handovers
@@ -48,6 +49,8 @@ def why_no_failback(flow: FlowConfig, opposite: FlowConfig | None, topics: Itera
     back = flow.flow.opposite
     if opposite is None:
         return f"the file has no enabled flow {back}: after the first write to the target, no failback is possible."
+    if opposite.copy_settings.same_offsets and not flow.copy_settings.same_offsets:
+        return f"flow {back} has mirror.offsets=same, and flow {flow.flow} copied to other offsets."
     topology = flow_topology(without_handovers(opposite))
     if topology.rename.merge or flow.rename.merge:
         return f"topics are merged: flow {back} could not separate records by their source."
@@ -87,6 +90,7 @@ def prepare_failback(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         MirrorError: a cluster or the ledger cannot be used.
     """
     ensure_topics(opposite)
+    keeps_offsets = opposite.copy_settings.same_offsets
     unique, back = str(uuid.uuid4()), str(opposite.flow)
     run_id = f"way-back-{unique}"
     with FlowClusters.connect(opposite) as clusters:
@@ -123,7 +127,8 @@ def prepare_failback(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
                     target_topic_id=home.topic_id if home is not None else None,
                     clusters=clusters.ids(),
                     first_partitions=shared[cut.target_topic],
-                    copy=run_id,
+                    # Both logs hold the same records up to their ends.
+                    copy=name_of_copy(run_id, same_offsets=keeps_offsets and cut.source_end == cut.target_end),
                 )
             )
             led_here = ledger.segments(str(flow.flow), cut.topic, cut.partition)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState, name_of_copy
 from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts, first_starts
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import ExistingTarget, FirstStart
@@ -62,6 +62,19 @@ def test_the_same_offsets_are_refused_in_a_merge_also_at_its_first_start() -> No
 
     with pytest.raises(OffsetsDifferError, match=r"several source partitions are copied to A\.orders-0"):
         start_of(rules, plan, {}, (SOURCE, OTHER), TargetEnds(0, 0))
+
+
+def test_a_copy_with_the_same_offsets_does_not_go_back_behind_the_end_of_its_target() -> None:
+    plan = PartitionPlan(SOURCE, TARGET, 30, 50, "id", 1_000_000, 0)
+    rules = replace(RULES, most_holes=10)
+    moved_back = replace(closed(40), offset=29, copy=name_of_copy("set", same_offsets=True))
+
+    with pytest.raises(
+        OffsetsDifferError, match=r"continues at source offset 30, and A\.orders-0 ends at offset 40"
+    ) as caught:
+        start_of(rules, plan, {SOURCE: moved_back}, (SOURCE,), TargetEnds(0, 40))
+
+    assert "--to 40" in caught.value.action
 
 
 def test_a_closed_position_before_the_end_is_taken_over_from_its_pair_on() -> None:

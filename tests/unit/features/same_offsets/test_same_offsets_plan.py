@@ -22,7 +22,10 @@ def told(most: int, holes: ExpectedHoles | None = None) -> list[str]:
     """The notes about a plan of four partitions: new ones from offsets 0, 700 and 5,000, and one that is copied."""
     new = [partition_plan(start=start, end=9_000) for start in (0, 700, 5_000)]
     plan = RunPlan(
-        FlowId("A", "B"), bins=((*new, partition_plan(start=800, end=9_000, copy="same-run")),), problems=(), idle=0
+        FlowId("A", "B"),
+        bins=((*new, partition_plan(start=800, end=9_000, copy="kept-offsets-run")),),
+        problems=(),
+        idle=0,
     )
     text = StringIO()
     show(most, plan, holes, ConsoleOutput(Console(file=text, width=500, highlight=False)))
