@@ -108,8 +108,12 @@ class Holes:
                     await asyncio.wait([self._looking], timeout=_GATHERING)
                 # What one response acknowledges waits together.
                 await asyncio.sleep(0)
-                holes, self._waiting = self._waiting, {}
-                await self._commit(holes)
+                waiting, self._waiting = self._waiting, {}
+                for writer in [each for each in waiting if each.failed is not None]:
+                    del waiting[writer]
+                    self._go_on(writer)
+                if waiting:
+                    await self._commit(waiting)
         finally:
             self._is_committing = False
 
