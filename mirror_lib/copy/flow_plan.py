@@ -30,7 +30,6 @@ from mirror_lib.planning.facts import KnownState, gather_facts
 from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.foreign_writes import foreign_notes, offsets_behind_copies
 from mirror_lib.planning.handed_over import after_cutovers
-from mirror_lib.planning.known_topics import new_topics_matter
 from mirror_lib.planning.lost_positions import find_lost_positions
 from mirror_lib.planning.model import PartitionFacts, PartitionProblem, RunPlan
 from mirror_lib.planning.new_topics import limits_of_new_topics
@@ -201,8 +200,8 @@ def _is_running(flow: FlowConfig, ledger: Ledger | None) -> bool:
 
 
 def stored_topics(flow: FlowConfig, ledger: Ledger | None) -> frozenset[str] | None:
-    """The topics that the source had at the last run, if the flow has to know."""
-    return ledger.known_topics(str(flow.flow)) if ledger and new_topics_matter(first_starts(flow)) else None
+    """The topics that the source had at the last run; None if that is not known."""
+    return ledger.known_topics(str(flow.flow)) if ledger else None
 
 
 def _foreign_notes(flow: FlowId, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:

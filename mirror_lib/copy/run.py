@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from mirror_lib.cluster.topics.position_format import SOURCE_CONNECTOR
 from mirror_lib.cluster.topics.reader import HiddenRecordsError
-from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology, quarantine_topic
 from mirror_lib.copy.claim.claim import chains_of, name_positions, open_partitions, store_first_positions
@@ -45,7 +44,7 @@ from mirror_lib.planning.aborted_records import aborted_notes, copied_transactio
 from mirror_lib.planning.altered_positions import note_altered
 from mirror_lib.planning.by_transform_chain import whole_takeovers
 from mirror_lib.planning.flow_clusters import FlowClusters
-from mirror_lib.planning.known_topics import new_topics_matter, note_topics, topics_to_note
+from mirror_lib.planning.known_topics import note_topics, topics_to_note
 from mirror_lib.planning.model import (
     CopyJob,
     PartitionFacts,
@@ -411,7 +410,7 @@ class _Run:
     def _note_topics(self, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> None:
         """Note which topics there are; topics that are new in this run stay new until they have positions."""
         # A run of some topics knows nothing of the others.
-        if self._rounds or self._options.topics or not new_topics_matter(first_starts(self._flow)):
+        if self._rounds or self._options.topics:
             return
         known = stored_topics(self._flow, self._ledger)
         listed, selects = clusters.listed, flow_topology(self._flow).replicates

@@ -1,23 +1,16 @@
 """Which topics a source had at the last run: one that it had not was created since, and `latest` must not pass it over.
 
-Kafka does not say when a topic was created. So a run that has seen all topics notes their names; a topic that it
-selects and has no position of yet is not noted, so that it stays new until it has one, however often runs die before.
+Kafka does not say when a topic was created. So a run that has seen all topics notes their names, whatever the first
+start is: that may be set to `latest` before the next run. A topic that it selects and has no position of yet is not
+noted, so that it stays new until it has one, however often runs die before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from mirror_lib.config.first_start import FirstStarts
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.model import PartitionFacts
-
-_LATEST = "latest"
-
-
-def new_topics_matter(first_starts: FirstStarts) -> bool:
-    """Return True if a flow passes over existing records: only then it has to know which topics are new."""
-    return _LATEST in {first_starts.default.reset, *(start.reset for _, start in first_starts.topics)}
 
 
 def topics_to_note(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,8 @@ from tools.bench.clusters.topics import Topics
 _TOPIC, _BETWEEN = "holes", 10
 _RETRY_SECONDS, _TIMEOUT_MS = 60.0, 30_000
 _FILLED_AT_A_TIME = 8
+#: The first rounds warm the brokers up.
+_WARM_UP, _ROUNDS = 1, 4
 
 _Way = Callable[[RawClient, str], Awaitable[object]]
 
@@ -107,7 +110,7 @@ def _write(source: Topics, partitions: int, transactions: int) -> None:
 
 def measure_starts(pair: Pair, *, partitions: int, offsets: int) -> Starts:
     """Fill as many partitions of two topics, in turn by the product and by the loop."""
-    spent: dict[str, float] = {}
+    spent: dict[str, list[float]] = {"filled": [], "loop": []}
     ways: dict[str, _Way] = {
         "filled": lambda client, topic: pad(
             client,
@@ -117,17 +120,17 @@ def measure_starts(pair: Pair, *, partitions: int, offsets: int) -> Starts:
         "loop": lambda client, topic: _loop(client, topic, partitions, offsets),
     }
     used = 0
-    # The first round of both warms the brokers up.
-    for number in range(2):
-        for name, way in ways.items():
+    for number in range(_WARM_UP + _ROUNDS):
+        for name in sorted(ways, reverse=bool(number % 2)):
             topic = f"{name}-{number}"
             pair.target.create(topic, partitions)
-            spent[name] = asyncio.run(_timed(pair, topic, way))
+            spent[name].append(asyncio.run(_timed(pair, topic, ways[name])))
             if name == "filled":
                 used = pair.target.bytes_on_disk(topic)
             pair.target.delete([topic])
     total = partitions * offsets
-    return Starts(partitions, total, total / spent["filled"], total / spent["loop"], used / total * 1e9 / 2**20)
+    filled, loop = (statistics.median(spent[name][_WARM_UP:]) for name in ("filled", "loop"))
+    return Starts(partitions, total, total / filled, total / loop, used / total * 1e9 / 2**20)
 
 
 async def _timed(pair: Pair, topic: str, way: _Way) -> float:

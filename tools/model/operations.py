@@ -128,6 +128,9 @@ class Operations(Happenings):
                 each.kill()
             else:
                 self._note("woken", said)
+                # It may be the one that has found a loss, and no later run names it again.
+                self._look()
+                self._excuse_named(said)
         self._stopped = []
         self._look()
         self._look_at_former_names()
@@ -135,12 +138,7 @@ class Operations(Happenings):
     def _after_run(self, said: Said) -> None:
         """Excuse what the run has named as lost; if it ended with 0 everything else must be there."""
         self._look()
-        for place, history in self._histories.items():
-            if any(self._means(each, place) for each in said.failures if each.get("reason") in _LOST_AT_SOURCE):
-                history.excused |= history.gone - self._copy(place).ids()
-            if any(self._means(each, place) for each in said.document.get("deletions") or []):
-                self._read_source(place[0])
-                history.excused |= deletions(history)
+        self._excuse_named(said)
         if said.exit_code == 0:
             self._undecided = False
             self._check_complete()
@@ -149,6 +147,14 @@ class Operations(Happenings):
             self._meant -= present
             # An exclusion by name is meant, also when the patterns drop it later.
             self._meant |= {place for place in self._followed if place[0] in self._excluded}
+
+    def _excuse_named(self, said: Said) -> None:
+        for place, history in self._histories.items():
+            if any(self._means(each, place) for each in said.failures if each.get("reason") in _LOST_AT_SOURCE):
+                history.excused |= history.gone - self._copy(place).ids()
+            if any(self._means(each, place) for each in said.document.get("deletions") or []):
+                self._read_source(place[0])
+                history.excused |= deletions(history)
 
     def _means(self, failure: dict[str, object], place: Place) -> bool:
         return failure.get("topic") == self._topic(place[0]) and failure.get("partition") in (None, place[1])

@@ -46,6 +46,18 @@ def test_given_a_topic_that_was_created_after_the_last_run_then_it_is_copied_who
     assert values(consume(mirrored.target, f"A.{topic}", partitions=[1])) == values(records(100))
 
 
+def test_given_a_topic_that_was_created_before_the_first_start_became_latest_then_it_is_copied_whole(
+    mirrored: MirroredTopic,
+) -> None:
+    """The runs until then had nothing to copy, and began at the first record."""
+    create_topic(mirrored.source, f"{mirrored.name}-empty")
+    assert mirrored.flow(topics=f"{mirrored.name}-.*").run().errors == ()
+    create_topic(mirrored.source, f"{mirrored.name}-new")
+    produce(mirrored.source, f"{mirrored.name}-new", records(10))
+
+    assert mirrored.flow(LATEST, topics=f"{mirrored.name}-.*").run().records == 10
+
+
 def test_given_a_topic_that_was_there_at_the_last_run_when_it_is_selected_then_its_records_are_passed_over(
     mirrored: MirroredTopic, flow: Flow
 ) -> None:
