@@ -158,6 +158,7 @@ def test_every_field_is_one_that_connect_takes() -> None:
         last_record=LastRecord(40, 1_024, 7),
         target_record=LastRecord(39, 2_048, 7),
         copy="run-0",
+        hole_writers=(0, 3),
     )
     # Otherwise a field that is added later would not be looked at.
     assert all(getattr(position, each.name) for each in fields(position) if each.name != "partition")
