@@ -90,9 +90,9 @@ def _set_policy(target: ClusterAdmin, policies: Mapping[str, str | None]) -> dic
 
 
 async def _fill(flow: FlowConfig, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, MirrorError]:
-    told = _Progress(flow, sum(end - first for first, end in ends.values()))
+    progress = _Progress(flow, sum(end - first for first, end in ends.values()))
     async with open_clients(Connection.from_settings(flow.clients.data_producer)) as (client,):
-        return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds, on_padded=told.advance)
+        return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds, on_padded=progress.advance)
 
 
 class _Progress:
