@@ -164,11 +164,10 @@ def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[
         )
     if rules.most_holes is None:
         return
-    if (
-        copied is not None
-        and copied.state is PositionState.CLOSED
-        and partition.start < ends.end == copied.target_offset
-    ):
+    # A decision to copy again from offset 0 counts as nothing copied, and has the end of the target.
+    stored = next((each for each in known if each.source == partition.source), None)
+    closed = stored if stored is not None and stored.state is PositionState.CLOSED else None
+    if closed is not None and partition.start < ends.end == closed.target_offset:
         raise OffsetsDifferError(
             f"the copy continues at source offset {partition.start}, and {partition.target} ends at offset {ends.end}: "
             "records cannot get their offsets there.",

@@ -68,6 +68,9 @@ def test_a_copy_with_the_same_offsets_does_not_go_back_behind_the_end_of_its_tar
     plan = PartitionPlan(SOURCE, TARGET, 30, 50, "id", 1_000_000, 0)
     rules = replace(RULES, most_holes=10)
     moved_back = replace(closed(40), offset=29, copy=name_of_copy("set", same_offsets=True))
+    again = replace(moved_back, offset=NOTHING_COPIED)
+    with pytest.raises(OffsetsDifferError, match="continues at source offset 0"):
+        start_of(rules, replace(plan, start=0), {SOURCE: again}, (SOURCE,), TargetEnds(0, 40))
 
     with pytest.raises(
         OffsetsDifferError, match=r"continues at source offset 30, and A\.orders-0 ends at offset 40"
