@@ -219,15 +219,15 @@ def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: 
     Args:
         committed: of replicated records, the end for readers of committed records (last stable offset).
     """
-    head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, int(committed), 1)
-    wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
-    return [head + encode_string(topic) + wanted]
+    return encode_list_ends([TopicPartition(topic, partition)], replicated=replicated, committed=committed)
 
 
-def encode_list_ends(partitions: Iterable[TopicPartition]) -> list[Buffer]:
-    """A ListOffsets request for the ends of the replicated records of partitions, to their common leader."""
+def encode_list_ends(
+    partitions: Iterable[TopicPartition], *, replicated: bool = True, committed: bool = False
+) -> list[Buffer]:
+    """As `encode_list_end`, for partitions with a common leader; `parse_list_ends` parses the response."""
     topics = by_topic(list(partitions))
-    body = [struct.pack(">ibi", _CONSUMER, 0, len(topics))]
+    body = [struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, int(committed), len(topics))]
     for topic, wanted in topics.items():
         body += [encode_string(topic), _INT32.pack(len(wanted))]
         body += [struct.pack(">iiq", number, -1, _LATEST) for _topic, number in wanted]

@@ -154,8 +154,8 @@ def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: Target
 def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[Position], ends: TargetEnds) -> None:
     """Refuse a copy whose records cannot get the wanted offsets."""
     where, same = _where(rules, partition), rules.most_holes is not None
-    copied = next((each for each in known if each.source == partition.source and each.offset != NOTHING_COPIED), None)
-    if copied is not None and has_same_offsets(copied.copy) is not same:
+    stored = next((each for each in known if each.source == partition.source), None)
+    if stored is not None and stored.offset != NOTHING_COPIED and has_same_offsets(stored.copy) is not same:
         now, then = ("same", "own") if same else ("own", "same")
         raise OffsetsDifferError(
             f"the records of {partition.target} were copied with mirror.offsets={then}, and it is {now} now.",
@@ -165,9 +165,8 @@ def _check_offsets(rules: StartRules, partition: PartitionPlan, known: Sequence[
     if rules.most_holes is None:
         return
     # A decision to copy again from offset 0 counts as nothing copied, and has the end of the target.
-    stored = next((each for each in known if each.source == partition.source), None)
-    closed = stored if stored is not None and stored.state is PositionState.CLOSED else None
-    if closed is not None and partition.start < ends.end == closed.target_offset:
+    is_closed = stored is not None and stored.state is PositionState.CLOSED
+    if stored is not None and is_closed and partition.start < ends.end == stored.target_offset:
         raise OffsetsDifferError(
             f"the copy continues at source offset {partition.start}, and {partition.target} ends at offset {ends.end}: "
             "records cannot get their offsets there.",
