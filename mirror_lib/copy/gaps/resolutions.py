@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.position_format import Position, PositionState, next_copy
+from mirror_lib.cluster.topics.position_format import Position, PositionState, name_of_copy
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     LOSS_REASONS,
@@ -179,6 +179,7 @@ def decide(
     else:
         _check_same(found, gaps)
         start = _accepted_start(fact, found)
+    another = name_of_copy(run_id, same_offsets=fact.keeps_offsets)
     decided = Position(
         topic=fact.source.topic,
         partition=fact.source.partition,
@@ -195,7 +196,7 @@ def decide(
         # Copying again from the start deletes nothing on the target: pending deletions stay pending. A target without
         # copied records needs no deletion from before now.
         caught_up_at=fact.asked_at if decision is Decision.RECOPY and _is_fresh(changed) else fact.caught_up_at,
-        copy=fact.copy if decision is Decision.ACCEPT and _is_expired(found) else next_copy(fact.copy, run_id),
+        copy=fact.copy if decision is Decision.ACCEPT and _is_expired(found) else another,
     )
     if changed is not None and decision is Decision.ACCEPT:
         decided = _same_source(decided, fact)

@@ -17,7 +17,7 @@ from typing import Any
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState, next_copy
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState, name_of_copy
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.claim.void_syncs import rewind_syncs, rewind_syncs_of_other_logs
@@ -282,7 +282,7 @@ def apply_changes(
         MirrorError: the position topic or the ledger cannot be written.
     """
     known = LedgerPositions.read(ledger, flow.flow)
-    wanted = [_in_its_copy(_fence(flow, clusters, each), known, run_id) for each in changes if each.error is None]
+    wanted = [_in_its_copy(flow, _fence(flow, clusters, each), known, run_id) for each in changes if each.error is None]
     former = {each.source: each.before for each in wanted if each.before is not None}
     written = [change.after for change in wanted if change.after is not None]
     rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
@@ -341,7 +341,7 @@ def _fence(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> 
     return replace(change, after=after)
 
 
-def _in_its_copy(change: PositionChange, known: LedgerPositions, run_id: str) -> PositionChange:
+def _in_its_copy(flow: FlowConfig, change: PositionChange, known: LedgerPositions, run_id: str) -> PositionChange:
     """The change with the copy that it continues.
 
     It is another one if the position goes back, since an offset would then mean two records, and on another target, or
@@ -353,7 +353,8 @@ def _in_its_copy(change: PositionChange, known: LedgerPositions, run_id: str) ->
     past = Past.of(before, known, change.source)
     goes_back = before is None or after.offset < before.offset
     begins = goes_back or change.map_is_void or past.history.state is LedgerState.AHEAD
-    return replace(change, after=replace(after, copy=next_copy(past.copy, run_id) if begins else past.copy))
+    another = name_of_copy(run_id, same_offsets=past.keeps_offsets(flow.copy_settings.same_offsets))
+    return replace(change, after=replace(after, copy=another if begins else past.copy))
 
 
 def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mirror_lib.errors import OffsetsDifferError
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.console import Console
@@ -90,3 +92,31 @@ def test_a_position_that_goes_back_is_refused_until_it_is_where_the_target_ends(
     assert console.say("position", "set", *place, "10").exit_code == 0
     assert flow.run().errors == ()
     assert mirrored.copied() == consume(mirrored.source, mirrored.name)
+
+
+def own_positions(mirrored: MirroredTopic) -> dict[str, str]:
+    """The settings of a flow whose positions can be lost without those of other flows."""
+    return {**SAME, "B.offset.storage.topic": f"positions-{mirrored.name}"}
+
+
+@pytest.mark.parametrize("in_ledger", [True, False], ids=["the ledger has it", "nothing is known"])
+def test_a_copy_whose_position_is_lost_goes_on_where_the_target_ends(mirrored: MirroredTopic, in_ledger: bool) -> None:
+    flow = mirrored.flow(own_positions(mirrored))
+    mirrored.create(records(10))
+    assert flow.run().errors == ()
+    mirrored.produce(records(5, start=10))
+    delete_topic(mirrored.target, flow.config.offset_storage_topic)
+    if not in_ledger:
+        flow = mirrored.flow(
+            {**own_positions(mirrored), "mirror.ledger.url": f"sqlite:///{mirrored.folder}/another.sqlite3"}
+        )
+    (error,) = flow.run().errors
+    assert error.reason == ("position-lost" if in_ledger else "target-not-empty")
+
+    place = "--topic", mirrored.name, "--partition", "0"
+    said = Console(flow.path).say("position", "set", *place, "--to", "10", "--yes")
+
+    assert said.exit_code == 0, said.text
+    assert flow.run().errors == ()
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)
+    assert flow.run().records == 0
