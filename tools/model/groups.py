@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tools.model.expected import check_group, check_not_beyond, check_reader
 from tools.model.operations import Operations
-from tools.model.steps import GROUPS, TOPICS
+from tools.model.steps import COMPACTED_TOPIC, GROUPS, TOPICS
 
 _SKIPS = "skips-records"
 _RESETS = dict(zip(GROUPS, ("latest", "earliest"), strict=True))
@@ -70,6 +70,8 @@ class Groups(Operations):
             places = {(self._remote(topic), number): (topic, number) for topic, number in on_target}
             read = self._target.read_as(self._topic(group), places, reset)
             by_place = {places[remote]: found for remote, found in read.items()}
+            if COMPACTED_TOPIC in known:
+                self._look()
             there = {
                 places[each]: at for each, at in self._target.committed(self._topic(group)).items() if each in places
             }

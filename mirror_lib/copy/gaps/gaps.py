@@ -193,9 +193,7 @@ def plan_decisions(
     found = with_parted_histories(flow.flow, [fact for fact in found if fact.source in chosen], clusters, ledger)
     facts = {fact.source: fact for fact in found}
     errors = {problem.source: problem.error for problem in problems}
-    deleted = {fact.target for fact in facts.values() if _is_deleted(fact)}
-    there = {fact.target for fact in facts.values()} - deleted
-    ends = clusters.target_admin.list_offsets(there, OffsetSpec.LATEST) | dict.fromkeys(deleted, OffsetFact(offset=0))
+    ends = clusters.target_admin.list_offsets({fact.target for fact in facts.values()}, OffsetSpec.LATEST)
     for source, rows in sorted(chosen.items()):
         before = clusters.positions_at_plan.positions.get(source)
         changed = recreated = restored = False
@@ -207,6 +205,9 @@ def plan_decisions(
             if decision is Decision.RECOPY:
                 rows = settled_by_recopying(flow.flow, fact, rows)
             end = ends[fact.target]
+            if isinstance(end.error, TopicMissingError):
+                # The next run creates it.
+                end = OffsetFact(offset=0)
             if end.error is not None:
                 raise with_flow(flow, end.error, source)
             after = decide(
@@ -255,10 +256,6 @@ def _is_restored(fact: PartitionFacts, stored: Position) -> bool:
 def end_of_history(gaps: Iterable[GapRow]) -> int | None:
     """Return the source offset from which the source has other records than those that were copied, if any."""
     return min((gap.first_offset for gap in gaps if gap.cause == SourceTruncatedError.reason), default=None)
-
-
-def _is_deleted(fact: PartitionFacts) -> bool:
-    return fact.copied_to is not None and fact.target_now is not None and fact.target_now.log_end is None
 
 
 def _known_positions(clusters: FlowClusters, fact: PartitionFacts) -> dict[TopicPartition, Position]:

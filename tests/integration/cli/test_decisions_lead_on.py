@@ -291,6 +291,24 @@ class TestATargetThatChanged:
         assert len(scene.on_target()) == 15
 
 
+class TestBothTopicsGone:
+    def test_copying_again_once(self, scene: Scene) -> None:
+        """Also where nothing was copied: the decision is one for the topic, and needs no topic on the target."""
+        add_partitions(scene.pair.source, scene.topic, 2)
+        scene.produce(10)
+        scene.console.copied()
+        delete_topic(scene.pair.source, scene.topic)
+        create_topic(scene.pair.source, scene.topic, partitions=2)
+        anew = produce(scene.pair.source, scene.topic, [*records(3), *records(5, partition=1)])
+        scene.console.run()
+        delete_topic(scene.pair.target, scene.remote)
+        scene.console.run()
+
+        assert scene.console.say("gaps", "recopy", "--all", "--yes").exit_code == 0
+        scene.console.runs_on()
+        assert sorted(scene.on_target()) == sorted(values(anew))
+
+
 class TestTargetTruncated:
     @pytest.mark.parametrize(("decision", "offsets"), [("accept", range(10, 15)), ("recopy", range(15))])
     def test_deciding(self, scene: Scene, decision: str, offsets: range) -> None:

@@ -331,3 +331,17 @@ def test_a_consumer_reads_next_what_it_has_not_read(
             assert wrong
         else:
             assert not wrong
+
+
+@pytest.mark.parametrize(("read", "wrong"), [((1, 2, 3, 4), False), ((3, 4), False), ((1, 2, 4), True), ((4,), True)])
+def test_the_cleaner_may_come_while_a_consumer_reads(read: tuple[int, ...], *, wrong: bool) -> None:
+    """Between a consumer's look and that of the model the cleaner has removed the records 1 and 2."""
+    known, copy = history(5), Copy("t", [seen(number, number) for number in (0, 3, 4)], read_to=5)
+    known.compacted = True
+    found = [seen(number, number) for number in read]
+    try:
+        check_reader("g", known, copy, 1, 1, found, set(), committed=False)
+    except ViolationError:
+        assert wrong
+    else:
+        assert not wrong
