@@ -189,6 +189,8 @@ def plan_decisions(
             truncations=truncations(ledger.open_gaps(str(flow.flow))),
             ledger=LedgerPositions.read(ledger, flow.flow),
         ),
+        # The next run creates what the target lacks.
+        topics_synced=False,
     )
     found = with_parted_histories(flow.flow, [fact for fact in found if fact.source in chosen], clusters, ledger)
     facts = {fact.source: fact for fact in found}
@@ -206,7 +208,6 @@ def plan_decisions(
                 rows = settled_by_recopying(flow.flow, fact, rows)
             end = ends[fact.target]
             if isinstance(end.error, TopicMissingError):
-                # The next run creates it.
                 end = OffsetFact(offset=0)
             if end.error is not None:
                 raise with_flow(flow, end.error, source)
