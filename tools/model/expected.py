@@ -295,6 +295,9 @@ def check_reader(
     if here is not None and there is None:
         raise ViolationError("group", f"{what} is in sync, and committed {here} and nothing on the target")
     start = read[0].offset if read else copy.read_to
+    if undecided and not read and there is not None:
+        # An open transaction hides all that follows.
+        start = there
     if history is not None:
         start = start if there is None else max(start, there)
         check_group(what, history, copy, here or 0, start, strangers, committed=committed)

@@ -345,3 +345,16 @@ def test_the_cleaner_may_come_while_a_consumer_reads(read: tuple[int, ...], *, w
         assert wrong
     else:
         assert not wrong
+
+
+@pytest.mark.parametrize("undecided", [True, False])
+def test_an_open_transaction_hides_what_a_consumer_reads_next(*, undecided: bool) -> None:
+    """A killed run's, of records that the source has deleted since."""
+    known = history(5)
+    known.gone |= {each.id for each in known.records[:3]}
+    try:
+        check_reader("g", known, copy_of(0, 1, 2, 3), 1, 1, [], set(), committed=False, undecided=undecided)
+    except ViolationError:
+        assert not undecided
+    else:
+        assert undecided

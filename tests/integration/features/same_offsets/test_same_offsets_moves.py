@@ -120,3 +120,31 @@ def test_a_copy_whose_position_is_lost_goes_on_where_the_target_ends(mirrored: M
     assert flow.run().errors == ()
     assert mirrored.copied() == consume(mirrored.source, mirrored.name)
     assert flow.run().records == 0
+
+
+def test_the_map_of_a_partition_is_one_row_however_many_holes_it_has(mirrored: MirroredTopic) -> None:
+    groups = {"checkpoints.topic.replication.factor": "1", "sync.group.offsets.enabled": "true"}
+    flow, group = mirrored.flow({**SAME, **groups}), f"g-{mirrored.name}"
+    mirrored.create(records(10))
+    for number in range(4):
+        transaction(mirrored.source, mirrored.name, [b"%d" % number], commit=True)
+        assert flow.run().errors == ()
+    mirrored.produce(records(3, start=100))
+    assert flow.run().errors == ()
+    (row,) = flow.ledger.segments("A->B", mirrored.name, 0)
+    assert (row.source_first, row.source_next, row.target_first, row.target_next) == (0, 21, 0, 21)
+
+    console = Console(flow.path)
+    # Offset 11 is the marker of the first transaction.
+    commit_offset(mirrored.source, group, mirrored.name, 11)
+    said = console.say("groups", "apply")
+    assert said.exit_code == 0, said.document
+    assert committed_offsets(mirrored.target, group)[mirrored.remote, 0] == 11
+    for mode in ("full", "sample", "recent"):
+        said = console.say("verify", "--mode", mode, "--processes", "1")
+        assert said.exit_code == 0, said.text
+    assert console.say("map", "rebuild", "--apply").exit_code == 0
+    mirrored.produce(records(3, start=200))
+    assert flow.run().errors == ()
+    said = console.say("verify", "--mode", "full", "--processes", "1")
+    assert said.exit_code == 0, said.text
