@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster.topics.position_format import Position, has_same_offsets, next_copy
+from mirror_lib.cluster.topics.position_format import Position, next_copy
 from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.errors import LedgerBehindError, Where
 from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
@@ -87,14 +87,6 @@ class Past(NamedTuple):
             named = next_copy(row.copy, f"back-{row.run_id}-{position.offset}") if went_back else row.copy
         history = SOUND_HISTORY if ledger is None or altered else history_of(position, row, ledger.runs)
         return cls(named, history, row)
-
-    def keeps_offsets(self, setting: bool) -> bool:
-        """Return whether another copy in the same target log has the source's offsets.
-
-        Args:
-            setting: the flow's, which counts if the copy so far is not known.
-        """
-        return setting if self.copy is None else has_same_offsets(self.copy)
 
     @property
     def was_begun(self) -> bool:

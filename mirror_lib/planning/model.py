@@ -93,8 +93,8 @@ class PartitionFacts:
     hidden: HiddenRecords | None = None
     #: As in the position: the copy that it belongs to.
     copy: str | None = None
-    #: The records of another copy in the same target log have the offsets that they have at the source.
-    keeps_offsets: bool = False
+    #: The flow's setting: records get the offsets that they have at the source.
+    same_offsets: bool = False
     #: Whether the ledger has the history of the position.
     history: History = SOUND_HISTORY
 

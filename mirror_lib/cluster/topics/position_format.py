@@ -139,9 +139,15 @@ def name_of_copy(run_id: str, *, same_offsets: bool) -> str:
     return f"{_SAME_OFFSETS}{run_id}" if same_offsets else run_id
 
 
-def next_copy(before: str | None, name: str) -> str:
-    """Return the name of another copy in the same target log, whose records there keep their offsets."""
-    return name_of_copy(name, same_offsets=has_same_offsets(before))
+def next_copy(before: str | None, name: str, *, same_offsets: bool = False) -> str:
+    """Return the name of another copy in the same target log, whose records there keep their offsets.
+
+    Args:
+        before: the copy so far; None if it is not known, or in another target log.
+        name: what begins the other one.
+        same_offsets: the flow's setting, which counts without a copy so far.
+    """
+    return name_of_copy(name, same_offsets=same_offsets if before is None else has_same_offsets(before))
 
 
 def has_same_offsets(copy: str | None) -> bool:

@@ -57,7 +57,7 @@ def commit_round(
     note_lost_deletions(job.flow, late, plans, ledger, run_id=job.run_id)
     # Nor records whose target offset is not recorded. If the run dies here, the next one finds the same again.
     ledger.append_segments(
-        [row for result in results for row in segment_rows(flow, job.run_id, result.source, _map_of(flow, result))]
+        [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
     )
     if job.chains or any(result.routed for result in results):
         route_record(str(job.flow))(flow, job, opened, results, ledger)
@@ -123,15 +123,6 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
     topic = offset_syncs_topic(flow)
     with OffsetSyncWriter(Connection.from_settings(flow.clients.offset_syncs_producer), topic) as writer:
         writer.write(syncs)
-
-
-def _map_of(flow: FlowConfig, result: PartitionResult) -> tuple[OffsetRun, ...]:
-    """What a result adds to the offset map: with the same offsets also the offsets that have no record."""
-    if not flow.copy_settings.same_offsets:
-        return result.runs
-    first = min([result.start, *(run.source_first for run in result.runs[:1])])
-    count = min(result.source_next, result.target_next) - first
-    return (OffsetRun(first, first, count),) if count > 0 else ()
 
 
 def segment_rows(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.position_format import Position, PositionState, name_of_copy
+from mirror_lib.cluster.topics.position_format import Position, PositionState, next_copy
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     LOSS_REASONS,
@@ -179,7 +179,7 @@ def decide(
     else:
         _check_same(found, gaps)
         start = _accepted_start(fact, found)
-    another = name_of_copy(run_id, same_offsets=fact.keeps_offsets)
+    another = next_copy(None if _is_fresh(changed) else fact.copy, run_id, same_offsets=fact.same_offsets)
     decided = Position(
         topic=fact.source.topic,
         partition=fact.source.partition,

@@ -17,7 +17,7 @@ from typing import Any
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState, name_of_copy
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState, next_copy
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.claim.void_syncs import rewind_syncs, rewind_syncs_of_other_logs
@@ -353,7 +353,10 @@ def _in_its_copy(flow: FlowConfig, change: PositionChange, known: LedgerPosition
     past = Past.of(before, known, change.source)
     goes_back = before is None or after.offset < before.offset
     begins = goes_back or change.map_is_void or past.history.state is LedgerState.AHEAD
-    another = name_of_copy(run_id, same_offsets=past.keeps_offsets(flow.copy_settings.same_offsets))
+    is_elsewhere = change.target_end == 0 or (
+        before is not None and before.target_topic not in (None, change.target.topic)
+    )
+    another = next_copy(None if is_elsewhere else past.copy, run_id, same_offsets=flow.copy_settings.same_offsets)
     return replace(change, after=replace(after, copy=another if begins else past.copy))
 
 

@@ -122,7 +122,7 @@ def test_a_copy_whose_position_is_lost_goes_on_where_the_target_ends(mirrored: M
     assert flow.run().records == 0
 
 
-def test_the_map_of_a_partition_is_one_row_however_many_holes_it_has(mirrored: MirroredTopic) -> None:
+def test_groups_verification_and_map_know_of_the_holes(mirrored: MirroredTopic) -> None:
     groups = {"checkpoints.topic.replication.factor": "1", "sync.group.offsets.enabled": "true"}
     flow, group = mirrored.flow({**SAME, **groups}), f"g-{mirrored.name}"
     mirrored.create(records(10))
@@ -131,15 +131,13 @@ def test_the_map_of_a_partition_is_one_row_however_many_holes_it_has(mirrored: M
         assert flow.run().errors == ()
     mirrored.produce(records(3, start=100))
     assert flow.run().errors == ()
-    (row,) = flow.ledger.segments("A->B", mirrored.name, 0)
-    assert (row.source_first, row.source_next, row.target_first, row.target_next) == (0, 21, 0, 21)
 
     console = Console(flow.path)
-    # Offset 11 is the marker of the first transaction.
+    # Offset 11 is the marker of the first transaction, and the next record has offset 12.
     commit_offset(mirrored.source, group, mirrored.name, 11)
     said = console.say("groups", "apply")
     assert said.exit_code == 0, said.document
-    assert committed_offsets(mirrored.target, group)[mirrored.remote, 0] == 11
+    assert committed_offsets(mirrored.target, group)[mirrored.remote, 0] == 12
     for mode in ("full", "sample", "recent"):
         said = console.say("verify", "--mode", mode, "--processes", "1")
         assert said.exit_code == 0, said.text
@@ -148,3 +146,28 @@ def test_the_map_of_a_partition_is_one_row_however_many_holes_it_has(mirrored: M
     assert flow.run().errors == ()
     said = console.say("verify", "--mode", "full", "--processes", "1")
     assert said.exit_code == 0, said.text
+
+
+@pytest.mark.parametrize("begin", [0, 5])
+@pytest.mark.parametrize("now", ["same", "own"])
+def test_a_flow_is_switched_over_by_copying_to_new_names(mirrored: MirroredTopic, now: str, begin: int) -> None:
+    """As docs/same-offsets.md says it, in both directions."""
+    before = {"same": "own", "own": "same"}[now]
+    mirrored.create(records(10))
+    transaction(mirrored.source, mirrored.name, [b"1"], commit=True)
+    mirrored.produce(records(5, start=10))
+    assert mirrored.flow({"A->B.mirror.offsets": before, "mirror.run.lease.seconds": "3"}).run().errors == ()
+    delete_records(mirrored.source, mirrored.name, before=begin)
+    anew = f"{mirrored.name}.anew"
+    flow = mirrored.flow({**SAME, "A->B.mirror.offsets": now, "mirror.topics.rename": f"{mirrored.name}:{anew}"})
+    (error,) = flow.run().errors
+    assert error.reason == "target-renamed"
+    assert Console(flow.path).say("gaps", "recopy", "--all", "--yes").exit_code == 0
+
+    assert flow.run().errors == ()
+    mirrored.produce(records(5, start=20))
+    assert flow.run().errors == ()
+
+    there, here = consume(mirrored.target, anew), consume(mirrored.source, mirrored.name)
+    assert [each.value for each in there] == [each.value for each in here]
+    assert ([each.offset for each in there] == [each.offset for each in here]) is (now == "same")
