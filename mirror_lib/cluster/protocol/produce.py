@@ -252,11 +252,8 @@ class ListedEnd(NamedTuple):
 @response_of("ListOffsets")
 def parse_list_end(view: memoryview) -> ListedEnd:
     """Parse the response to `encode_list_end`."""
-    # The throttle time and one topic; then its one partition.
-    _topic, position = read_string(view, 8)
-    _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
-    (epoch,) = _INT32.unpack_from(view, position + 4 + _LISTED_OFFSET.size)
-    return ListedEnd(error_code, offset, epoch)
+    (listed,) = parse_list_ends(view).values()
+    return listed
 
 
 @response_of("ListOffsets")
