@@ -140,11 +140,12 @@ def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterabl
 
 def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: TargetEnds) -> None:
     if ends.end > ends.start and rules.existing_target is ExistingTarget.FAIL:
+        ways = "Copy" if rules.most_holes is not None else "Append after them (mirror.target.existing=append), copy"
         raise TargetNotEmptyError(
             f"{partition.target} is not empty: it has offsets {ends.start} to {ends.end - 1} (records, or markers of "
             "transactions), and no position shows that this flow wrote them.",
             where=_where(rules, partition),
-            action="Append after them (mirror.target.existing=append), copy to another name (mirror.topics.rename), or "
+            action=f"{ways} to another name (mirror.topics.rename), or "
             "delete the target topic if it is not needed. If MirrorMaker 2 or this flow copied them, the "
             "position topic was deleted or is another one (offset.storage.topic), and appending would duplicate "
             f"them: set the right topic, or set the position: {_where(rules, partition).position_set()}.",

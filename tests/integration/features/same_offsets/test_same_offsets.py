@@ -145,6 +145,8 @@ def test_a_target_that_holds_records_or_ends_later_is_refused(mirrored: Mirrored
 
     (error,) = flow.run().errors
     assert isinstance(error, TargetNotEmptyError)
+    # Such a flow refuses to append.
+    assert "mirror.target.existing" not in error.action
 
     delete_records(mirrored.target, mirrored.remote, before=9)
     (error,) = flow.run().errors
