@@ -12,9 +12,35 @@ from mirror_lib.counted import counted
 from mirror_lib.ledger.offset_rows import TransactionCountRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.model import CopiedTransactions
+from mirror_lib.records.transactions import OpenTransaction, TransactionCount
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 _NAMED = 3
+
+
+def count_row(flow: FlowId, source: TopicPartition, copy: str | None, count: TransactionCount) -> TransactionCountRow:
+    """The ledger's row of a count."""
+    return TransactionCountRow(
+        flow=str(flow),
+        topic=source.topic,
+        partition=source.partition,
+        copy=copy,
+        counted_to=count.counted_to,
+        aborted=count.aborted,
+        undecided=count.undecided,
+        uncounted=count.uncounted,
+        open=tuple(tuple(each) for each in count.open),
+    )
+
+
+def count_of(row: TransactionCountRow) -> TransactionCount:
+    """The count in a row."""
+    return TransactionCount(
+        counted_to=row.counted_to,
+        aborted=row.aborted,
+        open=tuple(OpenTransaction(*each) for each in row.open),
+        uncounted=row.uncounted,
+    )
 
 
 def copied_transactions(

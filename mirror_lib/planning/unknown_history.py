@@ -11,15 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.topics.position_format import Position
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.counted import counted
 from mirror_lib.errors import LedgerBehindError
 from mirror_lib.identity.histories import History, LedgerState
 from mirror_lib.identity.ledger_positions import LedgerPositions, Past, missing_part
 from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger.offset_rows import TransactionCountRow
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.aborted_records import count_of, count_row
 from mirror_lib.planning.model import PartitionFacts
+from mirror_lib.records.transactions import TransactionCount
 from mirror_lib.topology.names import TopicPartition
 
 _NAMED = 3
@@ -63,10 +66,12 @@ def note_histories(
     """
     known = LedgerPositions.read(ledger, flow.flow)
     past = {source: Past.of(position, known, source) for source, position in positions.items()}
-    rows = []
+    counts = {TopicPartition(row.topic, row.partition): row for row in ledger.transaction_counts(str(flow.flow))}
+    rows, uncounted = [], []
     for source, (_, history, row) in past.items():
         if history.is_gap:
             ledger.record_gap(_gap_row(flow, source, history, positions[source].topic_id, run_id=run_id))
+            uncounted.append(_uncounted(flow, positions[source], history, counts.get(source)))
         if history.state is LedgerState.OTHER_COPY:
             ledger.replace_segments(str(flow.flow), *source, [])
             ledger.forget_routes(str(flow.flow), source)
@@ -76,6 +81,18 @@ def note_histories(
             rows.append(position_row(flow, positions[source], stored_at=stored_at))
     if rows:
         ledger.save_positions(rows)
+    if uncounted and flow.isolation_level is not IsolationLevel.READ_COMMITTED:
+        ledger.save_transaction_counts(uncounted)
+
+
+def _uncounted(
+    flow: FlowConfig, position: Position, history: History, row: TransactionCountRow | None
+) -> TransactionCountRow:
+    """The count of a partition's records of transactions: what the ledger lacks is in none of its numbers."""
+    known = TransactionCount(counted_to=history.first)
+    if row is not None and row.copy == position.copy and row.counted_to <= history.following:
+        known = count_of(row)
+    return count_row(flow.flow, position.source, position.copy, known.continued_at(history.following))
 
 
 def _gap_row(

@@ -9,9 +9,10 @@ from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.identity.targets import is_other_topic
 from mirror_lib.ledger.offset_rows import KnownPosition, TransactionCountRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.aborted_records import count_of, count_row
 from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.records.transactions import OpenTransaction, TransactionCount
+from mirror_lib.records.transactions import TransactionCount
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 
@@ -38,7 +39,7 @@ def with_transaction_counts(plan: RunPlan, clusters: FlowClusters, ledger: Ledge
         }
         if begun:
             claims = {each.source: snapshot.claims.get(each.source, 0) + 1 for each in begun}
-            rows = [_row(plan.flow, each.source, each.copy, count) for each, count in begun.items()]
+            rows = [count_row(plan.flow, each.source, each.copy, count) for each, count in begun.items()]
             ledger.save_transaction_counts(rows, claims=claims)
             counted |= {each.source: count for each, count in begun.items()}
     if not counted:
@@ -52,30 +53,6 @@ def _may_have_copied_more(plan: PartitionPlan, known: KnownPosition) -> bool:
     """True if a run that was interrupted may have copied records after the ledger's position of the same copy."""
     behind = known.offset + 1 < plan.start
     return known.copy == plan.copy and (behind or (known.state == PositionState.OPEN and known.offset < plan.start))
-
-
-def _row(flow: FlowId, source: TopicPartition, copy: str | None, count: TransactionCount) -> TransactionCountRow:
-    return TransactionCountRow(
-        flow=str(flow),
-        topic=source.topic,
-        partition=source.partition,
-        copy=copy,
-        counted_to=count.counted_to,
-        aborted=count.aborted,
-        undecided=count.undecided,
-        uncounted=count.uncounted,
-        open=tuple(tuple(each) for each in count.open),
-    )
-
-
-def count_of(row: TransactionCountRow) -> TransactionCount:
-    """The count in a row."""
-    return TransactionCount(
-        counted_to=row.counted_to,
-        aborted=row.aborted,
-        open=tuple(OpenTransaction(*each) for each in row.open),
-        uncounted=row.uncounted,
-    )
 
 
 def counts_after_decisions(
@@ -118,4 +95,4 @@ def transaction_count_rows(
         count = result.transactions
         # An uncertain end is found by the next run, which counts from its start: no position is stored either.
         if count is not None and result.target not in uncertain:
-            yield _row(flow, result.source, opened[result.source].plan.copy, count)
+            yield count_row(flow, result.source, opened[result.source].plan.copy, count)
