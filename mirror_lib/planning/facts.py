@@ -219,6 +219,7 @@ def _combine(
         topic for topic, target in limited.items() if target in limits and limits[target].log_append_time
     )
     altered = {each.after.source for each in clusters.altered}
+    topics_before = known.topics if known.topics is not None else _topics_of_lost_ledger(clusters, logs.pairs, known)
     for pair in logs.pairs:
         source, target = pair
         end, there_too = logs.ends.get(target), logs.on_target.get(source)
@@ -244,7 +245,7 @@ def _combine(
         remembered = _Remembered(
             past,
             altered=source in altered,
-            is_new=position is None and known.topics is not None and source.topic not in known.topics,
+            is_new=position is None and topics_before is not None and source.topic not in topics_before,
             was_begun=past.was_begun and source not in snapshot.reset,
             caught_up_at=max(_caught_up_at(stored) or 0, clusters.idle_at.get(source, 0)) or None,
             same_offsets=flow.copy_settings.same_offsets,
@@ -254,6 +255,18 @@ def _combine(
         if fact.position == fact.log_end:
             clusters.idle_at[source] = logs.source.asked_at
         yield fact
+
+
+def _topics_of_lost_ledger(clusters: FlowClusters, pairs: Iterable[_Pair], known: KnownState) -> Collection[str] | None:
+    """The topics that have positions, if another ledger has noted which ones there were; None at a first run."""
+    stored = clusters.positions_at_plan.positions
+    found = [(source, stored[source].position) for source, _ in pairs if source in stored]
+    rows = () if known.ledger is None else known.ledger.rows
+    is_lost = any(
+        position.claim is not None and (source not in rows or Past.of(position, known.ledger, source).history.is_gap)
+        for source, position in found
+    )
+    return {source.topic for source, _ in found} if is_lost else None
 
 
 def _resolve_altered(

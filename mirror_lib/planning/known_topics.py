@@ -27,7 +27,8 @@ def topics_to_note(
         facts: of the partitions of all selected topics that could be read.
     """
     if known is None:
-        return frozenset(listed)
+        # Of a ledger that is lost: others have positions, and these have none.
+        return frozenset(listed) - {fact.source.topic for fact in facts if fact.is_new}
     has_positions: dict[str, bool] = {}
     for fact in facts:
         has = fact.stopped or fact.position is not None

@@ -58,6 +58,26 @@ def test_given_a_topic_that_was_created_before_the_first_start_became_latest_the
     assert mirrored.flow(LATEST, topics=f"{mirrored.name}-.*").run().records == 10
 
 
+@pytest.mark.parametrize("count", [0, 5])
+def test_given_a_lost_ledger_then_a_topic_that_was_created_meanwhile_is_copied_whole(
+    mirrored: MirroredTopic, count: int
+) -> None:
+    """Only the ledger knew which topics there were; the positions show that this is not the first run."""
+    create_topic(mirrored.source, f"{mirrored.name}-old")
+    produce(mirrored.source, f"{mirrored.name}-old", records(count))
+    chosen = f"{mirrored.name}-.*"
+    assert mirrored.flow(LATEST, topics=chosen).run().records == 0
+    create_topic(mirrored.source, f"{mirrored.name}-new")
+    produce(mirrored.source, f"{mirrored.name}-new", records(10))
+    another = {**LATEST, "mirror.ledger.url": f"sqlite:///{mirrored.folder}/another.sqlite3"}
+
+    assert mirrored.flow(another, topics=chosen).run().records == 10
+
+    create_topic(mirrored.source, f"{mirrored.name}-newer")
+    produce(mirrored.source, f"{mirrored.name}-newer", records(3))
+    assert mirrored.flow(another, topics=chosen).run().records == 3
+
+
 def test_given_a_topic_that_was_there_at_the_last_run_when_it_is_selected_then_its_records_are_passed_over(
     mirrored: MirroredTopic, flow: Flow
 ) -> None:
