@@ -66,12 +66,10 @@ def note_histories(
     """
     known = LedgerPositions.read(ledger, flow.flow)
     past = {source: Past.of(position, known, source) for source, position in positions.items()}
-    counts = {TopicPartition(row.topic, row.partition): row for row in ledger.transaction_counts(str(flow.flow))}
-    rows, uncounted = [], []
+    rows = []
     for source, (_, history, row) in past.items():
         if history.is_gap:
             ledger.record_gap(_gap_row(flow, source, history, positions[source].topic_id, run_id=run_id))
-            uncounted.append(_uncounted(flow, positions[source], history, counts.get(source)))
         if history.state is LedgerState.OTHER_COPY:
             ledger.replace_segments(str(flow.flow), *source, [])
             ledger.forget_routes(str(flow.flow), source)
@@ -81,7 +79,10 @@ def note_histories(
             rows.append(position_row(flow, positions[source], stored_at=stored_at))
     if rows:
         ledger.save_positions(rows)
-    if uncounted and flow.isolation_level is not IsolationLevel.READ_COMMITTED:
+    gaps = {source: history for source, (_, history, _) in past.items() if history.is_gap}
+    if gaps and flow.isolation_level is not IsolationLevel.READ_COMMITTED:
+        counts = {TopicPartition(row.topic, row.partition): row for row in ledger.transaction_counts(str(flow.flow))}
+        uncounted = [_uncounted(flow, positions[each], history, counts.get(each)) for each, history in gaps.items()]
         ledger.save_transaction_counts(uncounted)
 
 
@@ -89,9 +90,8 @@ def _uncounted(
     flow: FlowConfig, position: Position, history: History, row: TransactionCountRow | None
 ) -> TransactionCountRow:
     """The count of a partition's records of transactions: what the ledger lacks is in none of its numbers."""
-    known = TransactionCount(counted_to=history.first)
-    if row is not None and row.copy == position.copy and row.counted_to <= history.following:
-        known = count_of(row)
+    continues = row is not None and row.copy == position.copy and row.counted_to <= history.following
+    known = count_of(row) if row is not None and continues else TransactionCount(counted_to=history.first)
     return count_row(flow.flow, position.source, position.copy, known.continued_at(history.following))
 
 

@@ -286,7 +286,7 @@ def check_reader(
 
     Args:
         history: None if the source does not have the partition: all records of the copy are new to the group.
-        copy: the target partition; of a compacted one a look after it was read.
+        copy: the target partition; a compacted one as the model has read it after the consumer.
         here: its committed offset on the source; without one all records are unread.
         there: its committed offset on the target.
         read: what it reads on the target.
@@ -304,8 +304,9 @@ def check_reader(
     wanted = [each.id for each in copy.held() if there is None or each.offset >= there]
     got = [each.id for each in read]
     if history is not None and history.compacted:
-        # The copy was looked at after it was read, and the cleaner may have come in between.
-        got = [each for each in got if each in copy.ids()]
+        # The model has read the copy after the consumer, and the cleaner may have run in between.
+        held = copy.ids()
+        got = [each for each in got if each in held]
     if undecided and history is not None:
         wanted = wanted[: len(got)] if {*wanted[len(got) :]} <= history.order.keys() else wanted
     if (there is not None or history is None) and wanted != got:
