@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.features.same_offsets.padding import MOST_RECORDS, filler, pad
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.clusters.topics import Topics
 
@@ -114,6 +114,7 @@ def measure_starts(pair: Pair, *, partitions: int, offsets: int) -> Starts:
     ways: dict[str, _Way] = {
         "filled": lambda client, topic: pad(
             client,
+            FlowId("A", "B"),
             {TopicPartition(topic, number): (0, offsets) for number in range(partitions)},
             retry_seconds=_RETRY_SECONDS,
         ),

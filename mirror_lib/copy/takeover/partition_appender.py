@@ -37,8 +37,10 @@ class PartitionAppender(Patience):
         self._doing = doing
         self._transactional_id = transactional_id
 
-    async def append(self, batch: ReadyBatch) -> None:
-        """Append a stamped batch. A batch without a producer may be appended twice.
+    async def append(self, batch: ReadyBatch) -> int | None:
+        """Append a stamped batch; return its first offset. A batch without a producer may be appended twice.
+
+        The offset is None if an earlier try without a response had appended it.
 
         Raises:
             MirrorError: an error did not pass in time, or is not transient.
@@ -50,13 +52,15 @@ class PartitionAppender(Patience):
             except MirrorError as error:
                 await self.pause(backoff, error)
 
-    async def _append(self, batch: ReadyBatch) -> None:
+    async def _append(self, batch: ReadyBatch) -> int | None:
         (response,) = await self._client.produce(
             await self.leader(),
             [(*self._partition, batch.payload)],
             timeout_ms=_PRODUCE_TIMEOUT_MS,
             transactional_id=self._transactional_id,
         )
-        # A duplicate was appended by an earlier try whose response was lost.
-        if response.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+        if response.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            return None
+        if response.error_code:
             raise error_for_code(response.error_code, where=self._where, doing=self._doing, needs=self._needs)
+        return response.base_offset

@@ -1,25 +1,30 @@
 """Move the end of a target partition without records to an offset: filler records, which are deleted at once.
 
-Filler is compressed records without key, value and headers: ten million take some seconds and megabytes. One
-idempotent producer writes them batch by batch, so a retry appends nothing twice.
+Filler is compressed records without key, value and headers: ten million take some seconds and megabytes. Their producer
+is the one of the partition's copy (`transactional_id`): a retry appends nothing twice, and as soon as a later step or
+run has written, a step that was suspended can append no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.copy.takeover.partition_appender import PartitionAppender
-from mirror_lib.errors import MirrorError, RecordTooLargeError, Where
+from mirror_lib.copy.transfer.open_positions import transactional_id
+from mirror_lib.errors import MirrorError, OffsetsDifferError, RecordTooLargeError, Where
 from mirror_lib.records.builder import BatchBuilder
-from mirror_lib.records.header import Codec
+from mirror_lib.records.compression.codecs import decompress
+from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, Codec
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.records.records import Record
+from mirror_lib.records.spans import Span
 from mirror_lib.records.stamping import stamp
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Records in a batch: about 60 kB.
 MOST_RECORDS = 100_000
@@ -33,6 +38,7 @@ _NO_LIMIT = 1 << 30
 
 async def pad(
     client: RawClient,
+    flow: FlowId,
     ends: Mapping[TopicPartition, tuple[int, int]],
     *,
     retry_seconds: float,
@@ -42,6 +48,7 @@ async def pad(
 
     Args:
         client: client of the target.
+        flow: the flow that will copy to the partitions.
         ends: the present end of each partition and the wanted one.
         retry_seconds: how long errors that may pass are retried.
         on_padded: called with the number of offsets that a batch has filled.
@@ -52,7 +59,7 @@ async def pad(
     async def one(place: TopicPartition, first: int, end: int) -> None:
         async with limit:
             try:
-                await _pad(client, place, first, end, retry_seconds=retry_seconds, on_padded=on_padded)
+                await _pad(client, flow, place, first, end, retry_seconds=retry_seconds, on_padded=on_padded)
             except MirrorError as error:
                 failed[place] = error
 
@@ -62,6 +69,7 @@ async def pad(
 
 async def _pad(
     client: RawClient,
+    flow: FlowId,
     place: TopicPartition,
     first: int,
     end: int,
@@ -70,7 +78,8 @@ async def _pad(
     on_padded: Callable[[int], None],
 ) -> None:
     where = Where(cluster=client.cluster, topic=place.topic, partition=place.partition)
-    identity = await client.producers.new_producer_id(deadline=time.monotonic() + _IDENTITY_SECONDS)
+    name, deadline = transactional_id(flow, place), time.monotonic() + _IDENTITY_SECONDS
+    identity = await client.producers.init_producer_id(name, deadline=deadline)
     appender = PartitionAppender(client, place, retry_seconds, where=where, doing=f"fill the start of {place}")
     most, sequence, batch = MOST_RECORDS, 0, None
     while first < end:
@@ -80,15 +89,44 @@ async def _pad(
         stamped = replace(batch, payload=bytearray(batch.payload))
         stamp(stamped, identity.producer_id, identity.epoch, sequence)
         try:
-            await appender.append(stamped)
+            offset = await appender.append(stamped)
         except RecordTooLargeError:
             if count == 1:
                 raise
             most = count // 2
             continue
+        if offset not in (None, first):
+            raise OffsetsDifferError(
+                f"filler was appended at offset {offset}, expected {first}: another producer writes to {place}.",
+                where=where,
+                action="Find that producer. The next run continues; if it refuses the target, delete the topic.",
+            )
         first += count
         sequence = (sequence + count) % _SEQUENCES
         on_padded(count)
+
+
+async def is_filled(read: Callable[[int], Awaitable[Sequence[Span]]], first: int, end: int) -> bool:
+    """True if the offsets [first, end) of a log hold filler, and nothing else."""
+    offset = first
+    while offset < end:
+        spans = await read(offset)
+        if not spans or not all(_is_filler(each) for each in spans):
+            return False
+        offset = spans[-1].next_offset
+    return True
+
+
+def _is_filler(span: Span) -> bool:
+    if span.header is None or not span.dense or span.count > MOST_RECORDS:
+        return False
+    # Brokers may compress in another way.
+    return bytes(decompress(span.header.attributes & CODEC_BITS, memoryview(span.body))) == _content(span.count)
+
+
+@lru_cache(maxsize=2)
+def _content(count: int) -> bytes:
+    return bytes(decompress(Codec.ZSTD, memoryview(filler(count).payload)[HEADER_SIZE:]))
 
 
 def filler(count: int) -> ReadyBatch:

@@ -10,14 +10,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange, ConfigOperation
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.errors import MirrorError
-from mirror_lib.features.same_offsets.padding import pad
+from mirror_lib.features.same_offsets.padding import is_filled, pad
+from mirror_lib.identity.positions import stored_positions
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -73,14 +77,48 @@ def _lacking(
     wanted = {place: begin for place, begin in wanted.items() if begin > 0}
     starts = target.list_offsets(wanted, OffsetSpec.EARLIEST)
     ends = target.list_offsets(wanted, OffsetSpec.LATEST)
-    return {
-        place: (ends[place].offset, begin)
-        for place, begin in wanted.items()
-        if starts[place].error is None
-        and ends[place].error is None
-        and starts[place].offset == ends[place].offset < begin
-        and begin - ends[place].offset <= flow.copy_settings.offsets_pad_max_records
+    lacking: dict[TopicPartition, tuple[int, int]] = {}
+    filled: dict[TopicPartition, tuple[int, int]] = {}
+    for place, begin in wanted.items():
+        start, end = starts[place], ends[place]
+        if (
+            start.error is not None
+            or end.error is not None
+            or begin - end.offset > flow.copy_settings.offsets_pad_max_records
+        ):
+            continue
+        if start.offset == end.offset < begin:
+            lacking[place] = end.offset, begin
+        elif start.offset < end.offset <= begin:
+            filled[place] = start.offset, end.offset
+    return lacking | {place: (filled[place][1], wanted[place]) for place in _left_over(flow, pairs, filled)}
+
+
+def _left_over(
+    flow: FlowConfig, pairs: Mapping[TopicPartition, TopicPartition], filled: Mapping[TopicPartition, tuple[int, int]]
+) -> list[TopicPartition]:
+    """The partitions with nothing but filler that a killed step has not deleted; not what a copy has written."""
+    if not filled:
+        return []
+    stored = stored_positions(flow)
+    unknown = {
+        place: extent
+        for place, extent in filled.items()
+        if (position := stored.get(pairs[place])) is None or position.offset == NOTHING_COPIED
     }
+    return asyncio.run(_with_filler(flow, unknown)) if unknown else []
+
+
+async def _with_filler(flow: FlowConfig, extents: Mapping[TopicPartition, tuple[int, int]]) -> list[TopicPartition]:
+    async with open_clients(Connection.from_settings(flow.clients.data_producer)) as (client,):
+        found = []
+        for place, (start, end) in extents.items():
+            reader = PartitionReader(client, place, flow.copy_settings, read_committed=False)
+            # One that cannot be read is refused when it is copied, with the reason.
+            with suppress(MirrorError):
+                if await is_filled(reader.read, start, end):
+                    found.append(place)
+        return found
 
 
 def _set_policy(target: ClusterAdmin, policies: Mapping[str, str | None]) -> dict[str, MirrorError]:
@@ -92,7 +130,9 @@ def _set_policy(target: ClusterAdmin, policies: Mapping[str, str | None]) -> dic
 async def _fill(flow: FlowConfig, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, MirrorError]:
     progress = _Progress(flow, sum(end - first for first, end in ends.values()))
     async with open_clients(Connection.from_settings(flow.clients.data_producer)) as (client,):
-        return await pad(client, ends, retry_seconds=flow.copy_settings.retry_max_seconds, on_padded=progress.advance)
+        return await pad(
+            client, flow.flow, ends, retry_seconds=flow.copy_settings.retry_max_seconds, on_padded=progress.advance
+        )
 
 
 class _Progress:
