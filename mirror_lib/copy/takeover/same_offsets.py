@@ -102,7 +102,7 @@ async def match_by_offset(
             break
         stop = min(target[-1].next_offset, end)
         there, hidden, retimed = _prints(target, offset, stop)
-        here = await _source_prints(read_source, offset, stop)
+        here, known = await _source_prints(read_source, offset, stop)
         for place in sorted(there.keys() | here.keys()):
             mine, theirs = here.get(place), there.get(place)
             if theirs is None:
@@ -116,6 +116,9 @@ async def match_by_offset(
             else:
                 runs.add(place, place, 1)
                 records += 1
+        if known < stop:
+            # The source's next records will have these offsets.
+            raise MismatchError(known, known)
         offset = stop
     return TailMatch(max(source_offset, end), records, unknown, runs.runs())
 
@@ -134,7 +137,8 @@ def _prints(spans: Iterable[Span], first: int, end: int) -> tuple[dict[int, _Pri
     return found, hidden, retimed
 
 
-async def _source_prints(read: Read, first: int, end: int) -> dict[int, _Print]:
+async def _source_prints(read: Read, first: int, end: int) -> tuple[dict[int, _Print], int]:
+    """Prints of records by offset, and the offset up to which the source has been read: its end may come before."""
     found: dict[int, _Print] = {}
     offset = first
     while offset < end:
@@ -143,4 +147,4 @@ async def _source_prints(read: Read, first: int, end: int) -> dict[int, _Print]:
             break
         found.update(_prints(spans, offset, end)[0])
         offset = spans[-1].next_offset
-    return found
+    return found, offset

@@ -293,6 +293,26 @@ def test_a_marker_where_the_source_has_a_record_stops_the_partition(mirrored: Mi
     assert watermarks(mirrored.target, mirrored.remote) == (0, 6)
 
 
+@pytest.mark.parametrize("foreign", ["record", "aborted"])
+def test_what_another_producer_wrote_where_the_source_ends_stops_a_take_over(
+    mirrored: MirroredTopic, flow: Flow, foreign: str
+) -> None:
+    """The source's next record gets that offset."""
+    mirrored.create(records(5))
+    interrupted(flow, killed_after(up_to(5)))
+    if foreign == "record":
+        mirrored.produce_remote(records(1))
+    else:
+        transaction(mirrored.target, mirrored.remote, [b"1"], commit=False)
+        wait_for(lambda: watermarks(mirrored.target, mirrored.remote)[1] == 7)
+
+    for _ in range(2):
+        (error,) = flow.run().errors
+        assert isinstance(error, TargetDivergedError)
+        assert "offset 5 does not match" in error.what
+        mirrored.produce(records(1, start=700))
+
+
 def begin_transaction(mirrored: MirroredTopic, partitions: Sequence[OpenPartition]) -> None:
     """Add a task's partitions to a transaction of its writer of markers, as before markers."""
     writer = partitions[0].hole_writer
