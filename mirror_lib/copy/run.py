@@ -38,6 +38,7 @@ from mirror_lib.errors import (
     attributes_of,
 )
 from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.identity.histories import SOUND_HISTORY
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.aborted_records import aborted_notes, copied_transactions
@@ -382,7 +383,7 @@ class _Run:
 
     def _note_histories(self, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> None:
         stored = clusters.positions_at_plan.positions
-        lacking = [fact.source for fact in facts if not fact.history.is_sound and fact.source in stored]
+        lacking = [fact.source for fact in facts if fact.history != SOUND_HISTORY and fact.source in stored]
         if lacking:
             self._lease.check()
             positions = {source: stored[source].position for source in lacking}

@@ -22,7 +22,8 @@ class LedgerState(StrEnum):
     """The ledger's state of one partition, compared with its position in Kafka."""
 
     CURRENT = "current"
-    #: The position has gone on since, in the same copy: what the ledger has is true, but it lacks the newest part.
+    #: The position has gone on since, in the same copy: what the ledger has is true, but it lacks the newest part; or
+    #: the position, of a partition of which nothing was copied.
     BEHIND = "behind"
     #: The ledger knows nothing of the position's copy: what it has is about another copy.
     OTHER_COPY = "other-copy"
@@ -73,7 +74,7 @@ def history_of(position: Position, row: KnownPosition | None, runs: Runs) -> His
         return SOUND_HISTORY
     following = position.offset + 1
     if row is None or row.claim is None:
-        if position.offset == NOTHING_COPIED or _is_same(position, row):
+        if _is_same(position, row) or (row is not None and position.offset == NOTHING_COPIED):
             return SOUND_HISTORY
         if position.run_id is not None and runs.knows_run(position.run_id):
             return SOUND_HISTORY

@@ -73,7 +73,7 @@ def note_histories(
         if history.state is LedgerState.OTHER_COPY:
             ledger.replace_segments(str(flow.flow), *source, [])
             ledger.forget_routes(str(flow.flow), source)
-        if history.is_gap or history.state is LedgerState.OTHER_COPY:
+        if history.state in (LedgerState.BEHIND, LedgerState.OTHER_COPY):
             # When the copy was at the log's end is not known better than before.
             stored_at = _LONG_AGO if row is None else row.updated_at
             rows.append(position_row(flow, positions[source], stored_at=stored_at))

@@ -178,6 +178,20 @@ def test_given_a_ledger_that_is_behind_then_what_nobody_has_counted_is_not_zero(
     assert counted(flow) == ((1, 17) if empty else (3, 4))
 
 
+def test_given_an_empty_ledger_then_an_empty_partition_that_is_deleted_later_is_named(mirrored: MirroredTopic) -> None:
+    """Nothing was copied of it, so the ledger lacks nothing but its position."""
+    mirrored.create(partitions=2)
+    flow = mirrored.flow()
+    flow.run()
+    flow = put_back(flow, flow.path.parent / "ledger.sqlite3", None)
+    assert flow.run().errors == ()
+
+    delete_topic(mirrored.source, mirrored.name)
+
+    named = command(flow, "plan")[1]["unselected"]
+    assert [(each["topic"], each["partition"]) for each in named] == [(mirrored.name, 0), (mirrored.name, 1)]
+
+
 def counted(flow: Flow) -> tuple[int, int]:
     """Aborted records, and offsets that are not counted, as a plan says it."""
     (topic,) = command(flow, "plan")[1]["copied_transactions"]
