@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from mirror_lib.copy.transfer.producer_state import Outgoing, PartitionWriter
 from mirror_lib.copy.transfer.task_group import Background
 from mirror_lib.copy.transfer.torn_connections import too_large_to_send
 from mirror_lib.errors import (
+    FencedError,
     MirrorError,
     TargetDeletedError,
     TargetDivergedError,
@@ -26,6 +28,8 @@ from mirror_lib.records.poison import POLICIES
 from mirror_lib.records.split import halves, readable, skipped_batch
 from mirror_lib.topology.access import Grant, Operation
 
+#: How long the coordinator of a writer may take.
+_COORDINATOR_SECONDS = 30.0
 #: Errors about a record in the batch, which is then searched by bisection.
 _RECORD_REFUSED = frozenset(
     {
@@ -143,6 +147,22 @@ class WriteFaults:
         raise error_for_code(
             code, where=self.where(writer), doing=f"read the log end offset of {writer.target}", needs=needs
         )
+
+    async def check_identity(self, writer: PartitionWriter) -> None:
+        """Raise an error if a later run has taken over a partition with the same offsets.
+
+        No marker tells its leader: until that run has written, only the coordinator knows.
+        """
+        if not writer.same_offsets or writer.transactional_id is None:
+            return
+        deadline = time.monotonic() + _COORDINATOR_SECONDS
+        state = await self.client.producers.transaction_state(writer.transactional_id, deadline=deadline)
+        if state is not None and (state.producer_id, state.epoch) != (writer.producer_id, writer.epoch):
+            raise FencedError(
+                f"a later run has taken over {writer.target}.",
+                where=self.where(writer),
+                action="Nothing to do: that run, or the next one, copies the rest.",
+            )
 
     def fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
         """End a partition.

@@ -542,6 +542,7 @@ class TargetWriter:
             high_watermark, end = await self._client.log_ends(leader, writer.target)
             # Only now: if the topic id is unchanged, the ends are of the same topic.
             await self._faults.check_topic(writer, leader)
+            await self._faults.check_identity(writer)
         except MirrorError as error:
             failure = error
         self._notice_stall()

@@ -138,10 +138,12 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     if names.flow.copy_settings.same_offsets:
         for operation, why in (
             (Operation.WRITE, "fill new partitions up to the source's first offset"),
+            (Operation.READ, "recognise the filler of a killed step"),
             (Operation.DELETE, "delete the filler"),
             (Operation.ALTER_CONFIGS, "let topics that compact delete the filler"),
         ):
             yield from names.topics(task, target, operation, names.targets, why, mirror_maker=False)
+        yield from _fencing_access(names, task, transactional_id_prefix(names.flow))
     why = "create the position topic"
     yield from _creation_access(names, task, target, names.positions, why)
     # Connect works without this permission (`TopicAdmin.describeTopicConfigs`).

@@ -358,6 +358,33 @@ def test_a_run_that_wakes_up_after_another_has_copied_writes_nothing(mirrored: M
     assert_same(mirrored)
 
 
+def test_a_run_that_wakes_up_while_another_has_taken_over_and_not_written_yet_writes_nothing(
+    mirrored: MirroredTopic, flow: Flow
+) -> None:
+    """The other one has compared both logs: what is written now would take the place of its records."""
+    mirrored.create(records(5))
+    job = asleep(flow)
+    taken_over(mirrored)
+
+    (result,) = copy_here(claimed(job, seconds_ago=60))
+
+    assert isinstance(result.error, FencedError)
+    assert watermarks(mirrored.target, mirrored.remote) == (0, 0)
+    assert flow.run().errors == ()
+    assert_same(mirrored)
+
+
+def taken_over(mirrored: MirroredTopic) -> None:
+    """Take over the writer of the target partition, as the first step of a run that follows another one."""
+
+    async def take() -> None:
+        async with open_clients(connection_of(mirrored.target.bootstrap_servers)) as (client,):
+            name = f"mirror:A->B:{mirrored.remote}-0"
+            await client.producers.init_producer_id(name, deadline=time.monotonic() + 30)
+
+    asyncio.run(take())
+
+
 def test_a_run_that_wakes_up_in_front_of_a_hole_writes_no_marker(mirrored: MirroredTopic) -> None:
     flow = mirrored.flow({**SAME, "A.consumer.isolation.level": "read_committed"})
     mirrored.create(records(5))
