@@ -237,6 +237,9 @@ class CheckRange:
     routed_only: bool = False
     #: The opposite flow has copied it: see `verify.compare.inverted`.
     by_opposite: bool = False
+    #: Target offsets before it that the map does not name and that the target has deleted: records that the map lacks
+    #: may have been there.
+    unknown_deleted: int = 0
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:

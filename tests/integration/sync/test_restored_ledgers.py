@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.features.verify.model import VerifyMode
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.flows import Flow
@@ -190,6 +191,30 @@ def test_given_an_empty_ledger_then_an_empty_partition_that_is_deleted_later_is_
 
     named = command(flow, "plan")[1]["unselected"]
     assert [(each["topic"], each["partition"]) for each in named] == [(mirrored.name, 0), (mirrored.name, 1)]
+
+
+@pytest.mark.parametrize(("deleted", "expired"), [(12, 10), (15, 15)])
+def test_given_a_ledger_that_is_behind_then_what_retention_deleted_of_the_rest_is_no_difference(
+    mirrored: MirroredTopic, *, deleted: int, expired: int
+) -> None:
+    """The map cannot be rebuilt from records that the target no longer has. Before its first record nothing is read."""
+    mirrored.create(records(10))
+    flow = mirrored.flow()
+    flow.run()
+    file = flow.path.parent / "ledger.sqlite3"
+    backup = flow.path.parent / "backup.sqlite3"
+    copied(file, backup)
+    mirrored.produce(records(5, start=10))
+    flow.run()
+    flow = put_back(flow, file, backup)
+    delete_records(mirrored.target, mirrored.remote, before=deleted)
+    assert flow.run().errors == ()
+    assert command(flow, "map", "rebuild", "--apply")[0] == 0
+
+    (verdict,) = verify(flow, mode=VerifyMode.FULL).verdicts
+
+    found = (verdict.verdict, verdict.expired_records, verdict.records)
+    assert found == (Verdict.EQUAL, expired, 15 - deleted), verdict.differences
 
 
 def counted(flow: Flow) -> tuple[int, int]:

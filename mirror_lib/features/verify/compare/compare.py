@@ -58,6 +58,7 @@ class RangeComparer:
         #: The last hole in the map that had records, and how many of its source and target offsets had one.
         self._hole: Hole | None = None
         self._used = [0, 0]
+        self._unknown_deleted = range_.unknown_deleted
         self._tally = Tally(range_, keep=keep)
         self._whole = WholeBatches(self.source, self.target, self._placement, self._tally)
 
@@ -261,9 +262,15 @@ class RangeComparer:
         """Judge a source record that is not in the map, and not on the target either.
 
         A killed run may have written it to a compacted topic whose cleaner removed it before the next run could find it
-        there: then the target has offsets without a record in that place, at least one for each such record.
+        there: then the target has offsets without a record in that place, at least one for each such record. So it is
+        with what retention has deleted of a copy whose ledger was restored.
         """
         hole = self._placement.hole_of(self.source.offsets[self.source.at])
+        if hole.first is None and self._unknown_deleted > 0:
+            self._unknown_deleted -= 1
+            self._tally.expired += 1
+            self.source.advance(1)
+            return
         if self._check.target_compacted and self._has_unused(hole, source=False):
             self._use(hole, source=1, target=1)
             self._tally.compacted_target += 1

@@ -307,11 +307,13 @@ def _range(
     if runs:
         first = (runs[0].source_first, runs[0].target_first)
         last = (runs[-1].source_next, runs[-1].target_next)
+    unknown_deleted = 0
     if mark is not None:
         # What was found equal ends exactly here, so everything after it is new. Retention may have passed that point.
         gone = _deleted_until(fact)
         first = (max(mark.source_next, fact.source_start, gone[0]), max(mark.target_next, fact.target_start, gone[1]))
         last = last if runs else first
+        unknown_deleted = max(fact.target_start - max(mark.target_next, gone[1]), 0)
     to_end = False
     # A position ahead of the end was written after the end was read; what lies between is not known yet.
     if settled is not None and settled.source_next >= last[0] and last[1] <= settled.target_next <= fact.target_end:
@@ -321,7 +323,7 @@ def _range(
         last = (runs[-1].source_next - 1, runs[-1].target_next - 1)
         runs = clip(runs, source_next=last[0])
     last = (max(min(last[0], fact.source_end), first[0]), last[1])
-    return _check_range(fact, first, last, runs, to_end=to_end)
+    return replace(_check_range(fact, first, last, runs, to_end=to_end), unknown_deleted=unknown_deleted)
 
 
 def _deleted_until(fact: VerifyFacts) -> tuple[int, int]:
@@ -406,7 +408,8 @@ def _shorten(check: PartitionCheck, share: float) -> PartitionCheck:
         return check
     runs = take(whole.runs, 0, records)
     first = OffsetRun(whole.source_first, whole.target_first, 1)
-    return _with_ranges(check, [_span(check, runs, records, first, int(whole.estimated_bytes * share))])
+    shorter = _span(check, runs, records, first, int(whole.estimated_bytes * share))
+    return _with_ranges(check, [replace(shorter, unknown_deleted=whole.unknown_deleted)])
 
 
 def _span(
@@ -497,6 +500,7 @@ def _pieces(whole: CheckRange, parts: Sequence[MapPart]) -> Iterator[CheckRange]
             // max(whole.source_next - whole.source_first, 1),
             to_end=whole.to_end and last,
             by_opposite=part.by_opposite,
+            unknown_deleted=whole.unknown_deleted if first[0] == whole.source_first else 0,
         )
         first = end
         if last:

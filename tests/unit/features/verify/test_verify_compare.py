@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.findings import DifferenceKind
-from mirror_lib.features.verify.model import KnownGap
-from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.features.verify.model import CheckRange, KnownGap
+from mirror_lib.offsets.runs import OffsetRun, encode
 from tests.support.records.logs import (
     CODECS,
     SIZES,
@@ -207,6 +207,19 @@ def test_records_that_no_map_knows_are_compacted_at_most_where_the_target_has_un
         explained = free if compacted else 0
         assert outcome.compacted_target == explained, (compacted, free)
         assert places_of(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
+
+
+def test_records_that_no_map_knows_have_expired_at_most_where_the_target_has_deleted_as_many() -> None:
+    """The ledger was restored: its map ends at 10. The copy had gone on, and retention has deleted a part of that."""
+    records = numbered(5, first=10)
+    for deleted, lost in ((2, 0), (2, 1), (5, 0), (4, 1), (0, 1)):
+        target = at(records[lost:], 10)[deleted:]
+        range_ = CheckRange(10, 15, 10 + deleted, 15 - lost, 0, encode(()), to_end=True, unknown_deleted=deleted)
+
+        outcome = compared(check_of(range_), log(records), log(target))
+
+        assert (outcome.expired, outcome.outside_map) == (deleted, 5 - lost - deleted), (deleted, lost)
+        assert len(places_of(outcome)) == lost, (deleted, lost)
 
 
 def test_target_records_that_no_map_knows_are_compacted_at_most_where_the_source_has_unused_offsets_for_them() -> None:
