@@ -248,7 +248,6 @@ def _combine(
             is_new=position is None and topics_before is not None and source.topic not in topics_before,
             was_begun=past.was_begun and source not in snapshot.reset,
             caught_up_at=max(_caught_up_at(stored) or 0, clusters.idle_at.get(source, 0)) or None,
-            same_offsets=flow.copy_settings.same_offsets,
         )
         description = topics.sources[source.topic]
         fact = _facts(pair, description, logs.source, position, known.truncations, on_target, remembered)
@@ -346,7 +345,6 @@ class _Remembered(NamedTuple):
     is_new: bool
     was_begun: bool
     caught_up_at: int | None
-    same_offsets: bool
 
 
 def _target_ends(
@@ -497,7 +495,6 @@ def _facts(
         caught_up_at=remembered.caught_up_at,
         altered=remembered.altered,
         copy=remembered.past.copy,
-        same_offsets=remembered.same_offsets,
         history=remembered.past.history,
         asked_at=logs.asked_at,
         hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,

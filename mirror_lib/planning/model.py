@@ -93,8 +93,6 @@ class PartitionFacts:
     hidden: HiddenRecords | None = None
     #: As in the position: the copy that it belongs to.
     copy: str | None = None
-    #: The flow's setting: records get the offsets that they have at the source.
-    same_offsets: bool = False
     #: Whether the ledger has the history of the position.
     history: History = SOUND_HISTORY
 

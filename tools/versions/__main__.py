@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
-from tools.versions import airflow, spark, two_topics
+from tools.versions import airflow, markers, spark, two_topics
 from tools.versions.clusters import KFAKE, RELEASES, SOURCES, TARGETS
 from tools.versions.matrix import run
 from tools.versions.report import print_report
@@ -64,6 +64,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="Write the names of all SQL functions of these versions of Spark, or of all, into the data that a test "
         "compares with the functions that transforms may call, instead of a test.",
     )
+    parser.add_argument(
+        "--markers",
+        type=int,
+        metavar="N",
+        help="Copy this many transactions in one partition with mirror.offsets=same to the targets instead: 40000 are "
+        "more than a producer id has epochs. Takes minutes for each target.",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
     arguments = parser.parse_args(argv)
     other = (arguments.brokers, _NEWEST) if arguments.brokers else None
@@ -98,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     results: list[PairResult] = []
     by_version: list[two_topics.FlowResult] = []
+    by_target: list[markers.MarkersResult] = []
     stopped: str | None = None
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-versions-") as folder:
@@ -105,6 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 spark.run(arguments.spark, Path(folder), by_version, log)
             elif arguments.airflow:
                 airflow.run(arguments.airflow, Path(folder), by_version, log)
+            elif arguments.markers:
+                markers.run(arguments.targets, arguments.markers, Path(folder), by_target, log)
             else:
                 run(arguments.sources, arguments.targets, Path(folder), results, log)
     except MirrorError as error:
@@ -112,17 +122,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         stopped = "interrupted; all processes are stopped."
     chosen = arguments.spark or arguments.airflow
-    if chosen:
+    if arguments.markers:
+        markers.print_report(console, by_target)
+    elif chosen:
         two_topics.print_report(console, spark.TITLE if arguments.spark else airflow.TITLE, by_version)
     else:
         print_report(console, results)
     if stopped is not None:
         console.print(Text(f"Ended early: {stopped}", style="bold red"), soft_wrap=True)
-    all_results: list[PairResult] | list[two_topics.FlowResult] = by_version if chosen else results
+    all_results: Sequence[PairResult | two_topics.FlowResult | markers.MarkersResult]
+    all_results = by_target or by_version or results
     if arguments.json is not None:
         text = json.dumps([result.to_dict() for result in all_results], indent=2)
         arguments.json.write_text(text + "\n", encoding="utf-8")
-    wanted = len(chosen or ()) or len(arguments.sources) * len(arguments.targets)
+    wanted = len(chosen or ()) or len(arguments.targets) * (1 if arguments.markers else len(arguments.sources))
     complete = len(all_results) == wanted
     return 0 if stopped is None and complete and all(result.ok for result in all_results) else 1
 

@@ -111,11 +111,24 @@ def consume(servers: str, topic: str) -> list[Record]:
     Raises:
         AssertionError: the topic is not read to its end in time.
     """
+    return sorted((_record(message) for message in _messages(servers, topic)), key=lambda record: record.partition)
+
+
+def consume_offsets(servers: str, topic: str) -> list[tuple[int, bytes | None]]:
+    """Return the offset and the value of each committed record of a topic of one partition.
+
+    Raises:
+        AssertionError: the topic is not read to its end in time.
+    """
+    return [(message.offset(), message.value()) for message in _messages(servers, topic)]
+
+
+def _messages(servers: str, topic: str) -> list[Any]:
     reader = _reader(servers)
     try:
         partitions = sorted(reader.list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions)
         reader.assign([TopicPartition(topic, number, 0) for number in partitions])
-        unfinished, found = set(partitions), []
+        unfinished, found = set(partitions), list[Any]()
         deadline = time.monotonic() + _WAIT_SECONDS
         while unfinished:
             if time.monotonic() > deadline:
@@ -125,12 +138,12 @@ def consume(servers: str, topic: str) -> list[Record]:
                 continue
             error = message.error()
             if error is None:
-                found.append(_record(message))
+                found.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # the client has no other name for it
                 unfinished.discard(message.partition())
             else:
                 raise KafkaException(error)
-        return sorted(found, key=lambda record: record.partition)
+        return found
     finally:
         reader.close()
 

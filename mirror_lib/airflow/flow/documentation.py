@@ -92,6 +92,7 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
         "groups": _list(flow.groups),
         "replication.policy.class": markdown_code(flow.replication_policy_class),
         "isolation.level": markdown_code(flow.isolation_level.value),
+        "mirror.offsets": markdown_code(flow.copy_settings.offsets.value),
         "tasks.max": markdown_code(str(flow.tasks_max)),
         "mirror.schedule": _schedule(flow.schedule),
         "mirror.verify.schedule": _schedule(flow.verify_schedule),

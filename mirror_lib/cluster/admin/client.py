@@ -287,7 +287,8 @@ class ClusterAdmin:
         for each, future in futures.items():
             place = TopicPartition(each.topic, each.partition)
             needs = Grant.on_topic(Operation.DELETE, place.topic)
-            found[place] = self._calls.wait(future, seconds, "delete records", self._partition(place), needs)
+            done = self._calls.wait(future, seconds, "delete records", self._partition(place), needs)
+            found[place] = done if isinstance(done, MirrorError) else None
         return found
 
     def acls(self, resources: Iterable[AclResource]) -> frozenset[AclBinding]:

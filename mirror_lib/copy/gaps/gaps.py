@@ -221,13 +221,17 @@ def plan_decisions(
                 before=None if before is None else before.position,
                 claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
                 merged=len(clusters.sources_of(fact.target)) > 1,
+                same_offsets=flow.copy_settings.same_offsets,
             )
             changed = find_target_change(flow.flow, fact) is not None
             restored = decision is Decision.ACCEPT and before is not None and _is_restored(fact, before.position)
             recreated = any(gap.cause == SourceRecreatedError.reason for gap in rows)
             # The end of a target log that no longer exists need not be known.
             if after is not None and not changed:
-                check_tail(decision, fact, _known_positions(clusters, fact), end.offset, _where(flow, source))
+                copied_to = end.offset
+                if before is not None and _is_filled(flow, clusters, fact, before.position, end.offset):
+                    copied_to = before.position.target_offset or 0
+                check_tail(decision, fact, _known_positions(clusters, fact), copied_to, _where(flow, source))
         except MirrorError as problem:
             after, error = None, problem
         resolutions.append(
@@ -245,6 +249,13 @@ def plan_decisions(
             )
         )
     return tuple(resolutions)
+
+
+def _is_filled(flow: FlowConfig, clusters: FlowClusters, fact: PartitionFacts, position: Position, end: int) -> bool:
+    """True if filler has moved the end of an empty target towards the position: nothing was copied there."""
+    if not flow.copy_settings.same_offsets or end > position.offset + 1:
+        return False
+    return clusters.target_admin.list_offsets([fact.target], OffsetSpec.EARLIEST)[fact.target].offset == end
 
 
 def _is_restored(fact: PartitionFacts, stored: Position) -> bool:

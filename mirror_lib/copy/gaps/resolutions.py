@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.position_format import Position, PositionState, next_copy
+from mirror_lib.cluster.topics.position_format import Position, PositionState, has_same_offsets, next_copy
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     LOSS_REASONS,
@@ -111,8 +111,16 @@ class Resolution:
         unknown = "; what the ledger lacks there stays unknown" if self._leaves_history_unknown else ""
         return (
             f"{self.source}: copying continues at source offset {self.after.offset + 1}{replaced}{until}; its target "
-            f"offset is {self.after.target_offset}{unknown}"
+            f"offset is {self.after.target_offset}{self._markers}{unknown}"
         )
+
+    @property
+    def _markers(self) -> str:
+        """With the same offsets each offset of an accepted gap takes a marker, if the target keeps what it has."""
+        if self.after is None or self.decision is not Decision.ACCEPT or not has_same_offsets(self.after.copy):
+            return ""
+        count = self.after.offset + 1 - self.lands_at
+        return f" and {counted(count, 'marker')} later (quicker: `mirror gaps fill`)" if count > 0 else ""
 
     @property
     def _leaves_history_unknown(self) -> bool:
@@ -154,6 +162,7 @@ def decide(
     before: Position | None = None,
     claim: int = 1,
     merged: bool = False,
+    same_offsets: bool = False,
 ) -> Position | None:
     """The position that applies a decision, None if the present one stays.
 
@@ -164,6 +173,7 @@ def decide(
         before: the present position.
         claim: the claim number of the new position.
         merged: several source partitions share the target. The position is closed, since it cannot be taken over.
+        same_offsets: the flow's setting, which counts for a copy that begins.
 
     Raises:
         ReplicationError: the loss has changed since the gaps were detected.
@@ -179,7 +189,7 @@ def decide(
     else:
         _check_same(found, gaps)
         start = _accepted_start(fact, found)
-    another = next_copy(None if _is_fresh(changed) else fact.copy, run_id, same_offsets=fact.same_offsets)
+    another = next_copy(None if _is_fresh(changed) else fact.copy, run_id, same_offsets=same_offsets)
     decided = Position(
         topic=fact.source.topic,
         partition=fact.source.partition,

@@ -43,6 +43,8 @@ class FlowSettings(Answer):
     poison_policy: str
     group_translation: str
     isolation_level: str
+    #: `same`: target records have the offsets of their source records.
+    offsets: str
     failback: bool
     config_file: str
 
@@ -195,6 +197,7 @@ def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
             poison_policy=settings.copy_settings.poison_policy.value,
             group_translation=settings.group_translation.value,
             isolation_level=settings.isolation_level.value,
+            offsets=settings.copy_settings.offsets.value,
             failback=settings.failback,
             config_file=served.config.path,
         ),

@@ -1,4 +1,4 @@
-"""New target partitions begin at the offset at which the source's logs begin.
+"""Target partitions without records end at the offset of the next record: at first where the source's logs begin.
 
 The end of an empty partition is moved there by filler, which is deleted at once (`padding`). A topic that compacts
 takes neither records without a key nor DeleteRecords, so it deletes for that moment.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import Self
 
 from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange, ConfigOperation
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.position_format import NOTHING_COPIED
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.errors import MirrorError
@@ -44,69 +45,98 @@ def prepare_starts(
         MirrorError: a cluster does not respond.
     """
     ends = _lacking(flow, topics, source, target)
-    configs = target.topic_configs({place.topic for place in ends})
-    known = {topic: each.value(_POLICY) for topic, each in configs.items()}
-    policies = {topic: policy for topic, policy in known.items() if policy not in (None, _DELETE)}
-    refused = {**configs.errors, **_set_policy(target, dict.fromkeys(policies, _DELETE))}
-    ends = {place: each for place, each in ends.items() if place.topic not in refused}
-    try:
+    with Deletable(target, {place.topic for place in ends}) as topics_now:
+        ends = {place: each for place, each in ends.items() if place.topic not in topics_now.refused}
         failed = asyncio.run(_fill(flow, ends)) if ends else {}
         filled = {place: end for place, (_, end) in ends.items() if place not in failed}
         failed |= {place: error for place, error in target.delete_records(filled).items() if error is not None}
-    finally:
-        kept = _set_policy(target, {topic: policy for topic, policy in policies.items() if topic not in refused})
+    refused = topics_now.refused
     return (
         *(f"{topic} does not begin at the source's offsets yet: {error}" for topic, error in refused.items()),
         *(f"{place} does not begin at the source's offset yet: {error}" for place, error in failed.items()),
-        *(f"cleanup.policy of {topic} is still {_DELETE}: {error}" for topic, error in kept.items()),
+        *topics_now.still_deleting(),
     )
+
+
+class Deletable:
+    """Topics whose records can be deleted while the context is open: a topic that compacts deletes meanwhile.
+
+    Attributes:
+        refused: the topics for which that cannot be set.
+    """
+
+    def __init__(self, target: ClusterAdmin, topics: Collection[str]) -> None:
+        self._target, self._topics = target, topics
+        self._policies: dict[str, str | None] = {}
+        self._kept: dict[str, MirrorError] = {}
+        self.refused: dict[str, MirrorError] = {}
+
+    def __enter__(self) -> Self:
+        configs = self._target.topic_configs(self._topics)
+        known = {topic: each.value(_POLICY) for topic, each in configs.items()}
+        policies = {topic: policy for topic, policy in known.items() if policy not in (None, _DELETE)}
+        self.refused = {**configs.errors, **_set_policy(self._target, dict.fromkeys(policies, _DELETE))}
+        self._policies = {topic: policy for topic, policy in policies.items() if topic not in self.refused}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept = _set_policy(self._target, self._policies)
+
+    def still_deleting(self) -> tuple[str, ...]:
+        """Say after the end of the context which topics could not be set back."""
+        return tuple(f"cleanup.policy of {topic} is still {_DELETE}: {error}" for topic, error in self._kept.items())
 
 
 def _lacking(
     flow: FlowConfig, topics: Mapping[str, str], source: ClusterAdmin, target: ClusterAdmin
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """The partitions that end before their source begins: their ends and the wanted ones."""
+    """The partitions without records that end before their source begins: their ends and the wanted ones."""
     described = source.describe_topics(topics)
     pairs = {
         TopicPartition(topics[topic], number): TopicPartition(topic, number)
-        for topic, found in described.items()
-        for number in range(len(found.partitions))
+        for topic, description in described.items()
+        for number in range(len(description.partitions))
     }
-    begins = source.list_offsets(pairs.values(), OffsetSpec.EARLIEST)
-    wanted = {place: begins[origin].offset for place, origin in pairs.items() if begins[origin].error is None}
-    wanted = {place: begin for place, begin in wanted.items() if begin > 0}
-    starts = target.list_offsets(wanted, OffsetSpec.EARLIEST)
-    ends = target.list_offsets(wanted, OffsetSpec.LATEST)
+    found = source.list_offsets(pairs.values(), OffsetSpec.EARLIEST)
+    begins = {place: found[origin].offset for place, origin in pairs.items() if found[origin].error is None}
+    begins = {place: begin for place, begin in begins.items() if begin > 0}
+    starts = target.list_offsets(begins, OffsetSpec.EARLIEST)
+    ends = target.list_offsets(begins, OffsetSpec.LATEST)
+    extents = {
+        place: (starts[place].offset, ends[place].offset)
+        for place, begin in begins.items()
+        if (starts[place].error or ends[place].error) is None and ends[place].offset <= begin
+    }
+    # If the target ends where the source begins, and holds nothing, all is as it should be.
+    extents = {place: (start, end) for place, (start, end) in extents.items() if min(start, end) < begins[place]}
+    stored = stored_positions(flow) if extents else {}
     lacking: dict[TopicPartition, tuple[int, int]] = {}
     filled: dict[TopicPartition, tuple[int, int]] = {}
-    for place, begin in wanted.items():
-        start, end = starts[place], ends[place]
-        if (
-            start.error is not None
-            or end.error is not None
-            or begin - end.offset > flow.copy_settings.offsets_pad_max_records
-        ):
+    for place, (start, end) in extents.items():
+        wanted = _wanted(stored.get(pairs[place]), start, begins[place])
+        if not 0 <= wanted - end <= flow.copy_settings.offsets_pad_max_records:
             continue
-        if start.offset == end.offset < begin:
-            lacking[place] = end.offset, begin
-        elif start.offset < end.offset <= begin:
-            filled[place] = start.offset, end.offset
-    return lacking | {place: (filled[place][1], wanted[place]) for place in _left_over(flow, pairs, filled)}
+        if start < end:
+            filled[place] = end, wanted
+        elif end < wanted:
+            lacking[place] = end, wanted
+    left_over = asyncio.run(_with_filler(flow, {place: extents[place] for place in filled})) if filled else []
+    return lacking | {place: filled[place] for place in left_over}
 
 
-def _left_over(
-    flow: FlowConfig, pairs: Mapping[TopicPartition, TopicPartition], filled: Mapping[TopicPartition, tuple[int, int]]
-) -> list[TopicPartition]:
-    """The partitions with nothing but filler that a killed step has not deleted; not what a copy has written."""
-    if not filled:
-        return []
-    stored = stored_positions(flow)
-    unknown = {
-        place: extent
-        for place, extent in filled.items()
-        if (position := stored.get(pairs[place])) is None or position.offset == NOTHING_COPIED
-    }
-    return asyncio.run(_with_filler(flow, unknown)) if unknown else []
+def _wanted(position: Position | None, start: int, begin: int) -> int:
+    """The offset at which a target's log without records has to end before the next record; -1 if it is not known.
+
+    A gap was accepted if the position was stored at the beginning of the log. Another log than that may have lost
+    records: filler would hide it.
+
+    Args:
+        start: where the target's log begins.
+        begin: where the source's log begins.
+    """
+    if position is None or position.offset == NOTHING_COPIED:
+        return begin
+    return min(position.offset + 1, begin) if position.target_offset == start else -1
 
 
 async def _with_filler(flow: FlowConfig, extents: Mapping[TopicPartition, tuple[int, int]]) -> list[TopicPartition]:

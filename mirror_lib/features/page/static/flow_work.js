@@ -31,7 +31,7 @@ export function showSettings(body, detail) {
     ["Topics", list(settings.topics)], ["Excluded topics", list(settings.topics_exclude)],
     ["Groups", list(settings.groups)], ["Replication policy", h("code", {}, settings.replication_policy)],
     ["Poison record policy", settings.poison_policy], ["Group translation", settings.group_translation],
-    ["Isolation level", settings.isolation_level], ["Failback flow", settings.failback ? "yes" : "no"],
+    ["Isolation level", settings.isolation_level], ["Offsets on the target", settings.offsets], ["Failback flow", settings.failback ? "yes" : "no"],
     ["DAGs", [h("div", {}, h("code", {}, detail.flow.dag_id)), h("div", {}, h("code", {}, detail.verify_dag_id))]],
   ].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))));
 }

@@ -33,7 +33,7 @@ from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.features.audit.run import audit
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.same_offsets.expected_holes import estimate
-from mirror_lib.planning.model import OpenPartition
+from mirror_lib.planning.model import HoleWriter, OpenPartition
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.compaction import create_compacted, forget, put
 from tests.support.connections import connection_of
@@ -313,18 +313,72 @@ def test_what_another_producer_wrote_where_the_source_ends_stops_a_take_over(
         mirrored.produce(records(1, start=700))
 
 
-def begin_transaction(mirrored: MirroredTopic, partitions: Sequence[OpenPartition]) -> None:
-    """Add a task's partitions to a transaction of its writer of markers, as before markers."""
+@pytest.mark.parametrize("copied", [12, 5])
+def test_a_transaction_that_the_coordinator_aborts_has_its_marker_in_a_hole_or_stops_the_partition(
+    mirrored: MirroredTopic, flow: Flow, copied: int
+) -> None:
+    """Nobody takes over within the time-out of a killed writer."""
+    seen(mirrored)
+    job = asleep(flow)
+    copy_here(up_to(copied)(job))
+    begin_transaction(mirrored, job.bins[0], timeout_ms=1_000)
+    wait_for(lambda: not open_transactions(mirrored), seconds=30)
+    wait_for(lambda: watermarks(mirrored.target, mirrored.remote)[1] == copied + 1)
+
+    errors = flow.run().errors
+
+    if copied == 12:
+        assert errors == ()
+        assert_same(mirrored)
+    else:
+        assert [type(each) for each in errors] == [TargetDivergedError]
+        assert watermarks(mirrored.target, mirrored.remote) == (0, 6)
+
+
+def test_a_writer_whose_transaction_the_coordinator_has_aborted_stops_and_the_next_run_goes_on(
+    mirrored: MirroredTopic, flow: Flow
+) -> None:
+    """It was suspended between AddPartitionsToTxn and EndTxn for longer than its time-out."""
+    seen(mirrored)
+    job = asleep(flow)
+    copy_here(up_to(12)(job))
+    writer = begin_transaction(mirrored, job.bins[0], timeout_ms=1_000)
+    wait_for(lambda: not open_transactions(mirrored), seconds=30)
+    later = tuple(
+        replace(each, hole_writer=writer, target_offset=13, plan=replace(each.plan, start=13)) for each in job.bins[0]
+    )
+
+    (result,) = copy_here(replace(job, bins=(later,)))
+
+    assert result.error is not None
+    assert watermarks(mirrored.target, mirrored.remote)[1] < 17
+    assert flow.run().errors == ()
+    assert_same(mirrored)
+
+
+def begin_transaction(
+    mirrored: MirroredTopic, partitions: Sequence[OpenPartition], *, timeout_ms: int | None = None
+) -> HoleWriter:
+    """Add a task's partitions to a transaction of its writer of markers, as before markers; return the writer.
+
+    Args:
+        timeout_ms: of the transaction; the writer has another epoch then.
+    """
     writer = partitions[0].hole_writer
     assert writer is not None
-    name, identity = f"mirror:A->B:holes:{writer.number}", ProducerIdentity(writer.producer_id, writer.epoch)
+    name, number = f"mirror:A->B:holes:{writer.number}", writer.number
 
-    async def begin() -> None:
+    async def begin(identity: ProducerIdentity) -> HoleWriter:
         async with open_clients(connection_of(mirrored.target.bootstrap_servers)) as (client,):
-            targets = [each.plan.target for each in partitions]
-            await client.producers.add_to_transaction(name, identity, targets, deadline=time.monotonic() + 30)
+            targets, deadline = [each.plan.target for each in partitions], time.monotonic() + 30
+            if timeout_ms is not None:
+                identity = await client.producers.init_producer_id(
+                    name, deadline=deadline, transaction_timeout_ms=timeout_ms
+                )
+            await client.producers.add_to_transaction(name, identity, targets, deadline=deadline)
+        return HoleWriter(number, identity.producer_id, identity.epoch)
 
-    asyncio.run(begin())
+    return asyncio.run(begin(ProducerIdentity(writer.producer_id, writer.epoch)))
 
 
 def open_transactions(mirrored: MirroredTopic) -> list[str]:

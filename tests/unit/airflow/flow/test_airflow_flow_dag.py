@@ -104,6 +104,7 @@ def test_the_page_shows_the_flow_its_settings_and_the_form_and_no_secret(dag, ma
 
     page = build_flow_dag(make_flow(airflow_pool="kafka", airflow_deadline_seconds=900), "f").doc_md
     assert "| `mirror.airflow.pool` | `kafka` |" in page
+    assert "| `mirror.offsets` | `own` |" in page
     assert "| `mirror.airflow.deadline.seconds` | 900 |" in page
 
 
