@@ -12,16 +12,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.copy.takeover.partition_appender import PartitionAppender
 from mirror_lib.copy.transfer.open_positions import transactional_id
 from mirror_lib.errors import MirrorError, OffsetsDifferError, RecordTooLargeError, Where
-from mirror_lib.records.builder import BatchBuilder
-from mirror_lib.records.compression.codecs import decompress
-from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, Codec
+from mirror_lib.records.compression.codecs import compress, decompress
+from mirror_lib.records.header import CODEC_BITS, Codec, new_batch
 from mirror_lib.records.ready import ReadyBatch
-from mirror_lib.records.records import Record
+from mirror_lib.records.records import Record, encode_head
 from mirror_lib.records.spans import Span
 from mirror_lib.records.stamping import stamp
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -33,7 +33,6 @@ _EMPTY = b"\x01\x01\x00"
 _AT_A_TIME = 8
 _IDENTITY_SECONDS = 60.0
 _SEQUENCES = 2**31
-_NO_LIMIT = 1 << 30
 
 
 async def pad(
@@ -124,14 +123,21 @@ def _is_filler(span: Span) -> bool:
     return bytes(decompress(span.header.attributes & CODEC_BITS, memoryview(span.body))) == _content(span.count)
 
 
-@lru_cache(maxsize=2)
-def _content(count: int) -> bytes:
-    return bytes(decompress(Codec.ZSTD, memoryview(filler(count).payload)[HEADER_SIZE:]))
-
-
 def filler(count: int) -> ReadyBatch:
     """A batch of records without content, with the present time."""
-    builder, now = BatchBuilder(Codec.ZSTD), int(time.time() * 1000)
-    for offset in range(count):
-        builder.add(Record(offset, now, _EMPTY))
-    return builder.build(_NO_LIMIT)
+    now, body = int(time.time() * 1000), compress(Codec.ZSTD, _content(count))
+    payload = new_batch(body, codec=Codec.ZSTD, count=count, first_timestamp=now, max_timestamp=now)
+    return ReadyBatch(payload, count, ((0, count),), count, now, now)
+
+
+def _content(count: int) -> bytes:
+    records, ends = _records(MOST_RECORDS)
+    return records[: ends[count - 1]]
+
+
+@lru_cache(maxsize=1)
+def _records(most: int) -> tuple[bytes, tuple[int, ...]]:
+    """The records of the largest batch, and where each of them ends: smaller ones begin with the same."""
+    heads = (encode_head(Record(number, 0, _EMPTY), offset_delta=number, timestamp_delta=0) for number in range(most))
+    records = [head + _EMPTY for head in heads]
+    return b"".join(records), tuple(accumulate(map(len, records)))

@@ -18,6 +18,7 @@ from tests.support.kafka import (
     consume,
     create_topic,
     delete_records,
+    open_transaction,
     produce,
     records,
     transaction,
@@ -44,6 +45,20 @@ def _in_transactions(cluster: KafkaCluster, topic: str, partition: int) -> None:
         # The marker comes shortly after the answer.
         wait_for(lambda end=end, count=count: watermarks(cluster, topic, partition)[1] == end + count + 1)  # type: ignore[misc]
     produce(cluster, topic, records(1, partition=partition))
+
+
+def _interleaved(cluster: KafkaCluster, topic: str, partition: int) -> None:
+    """Transactions of three producers, in and over each other; the last one is aborted."""
+    end = watermarks(cluster, topic, partition)[1]
+    writers = [
+        open_transaction(cluster, topic, [b"%d" % number] * 2, name=f"{topic}-{number}", partition=partition)
+        for number in range(3)
+    ]
+    writers[1].commit_transaction(30)
+    produce(cluster, topic, records(1, partition=partition))
+    writers[0].commit_transaction(30)
+    writers[2].abort_transaction(30)
+    wait_for(lambda: watermarks(cluster, topic, partition)[1] == end + 10)
 
 
 def _compacted(cluster: KafkaCluster, topic: str, partition: int) -> None:
@@ -81,6 +96,7 @@ KINDS = {
     "begins-later": Kind(_plain, begins_later=True),
     "transactions": Kind(_in_transactions),
     "committed": Kind(_in_transactions, _COMMITTED),
+    "interleaved": Kind(_interleaved, _COMMITTED),
     "compacted": Kind(_compacted, is_compacted=True),
 }
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -40,6 +41,7 @@ from tests.support.connections import connection_of
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import asleep, claimed, interrupted, killed_after, up_to
 from tests.support.kafka import (
+    Record,
     consume,
     delete_records,
     delete_topic,
@@ -136,6 +138,32 @@ def test_aborted_records_that_are_not_copied_are_holes(mirrored: MirroredTopic) 
     assert flow.run().errors == ()
 
     assert_same(mirrored, "read_committed")
+
+
+@pytest.mark.parametrize("policy", ["skip", "quarantine"])
+@pytest.mark.parametrize("killed_at", [None, 4, 6])
+def test_records_that_a_policy_leaves_out_are_holes(
+    mirrored: MirroredTopic, policy: str, killed_at: int | None
+) -> None:
+    """One of them in a batch with others, and one alone."""
+    large = Record(value=Random(3).randbytes(9_000))
+    mirrored.create([*records(3), large, *records(3, start=3)])
+    mirrored.produce([large])
+    mirrored.produce(records(2, start=6))
+    mirrored.create_remote(configs={"max.message.bytes": "5000"})
+    kept = f"{mirrored.name}-kept"
+    flow = mirrored.flow({**SAME, "mirror.poison.policy": policy, "mirror.quarantine.topic": kept})
+    if killed_at is not None:
+        interrupted(flow, killed_after(up_to(killed_at)))
+
+    assert flow.run().errors == ()
+
+    left = [each for each in consume(mirrored.source, mirrored.name) if each.offset not in (3, 7)]
+    assert mirrored.copied() == left
+    assert watermarks(mirrored.target, mirrored.remote) == (0, 10)
+    if policy == "quarantine":
+        found = [each.key for each in consume(mirrored.target, kept)]
+        assert found == [f"{mirrored.name}-0-{offset}".encode() for offset in (3, 7)]
 
 
 def test_a_target_that_holds_records_or_ends_later_is_refused(mirrored: MirroredTopic, flow: Flow) -> None:
