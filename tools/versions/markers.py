@@ -1,7 +1,7 @@
 """`./run versions --markers N`: very many markers on one partition with `mirror.offsets = same`, by versions of Kafka.
 
 From EndTxn version 5 on brokers raise the producer's epoch with each transaction (KIP-890): 32,767 of them would be all
-that a producer id has. A copy stays below that version; this shows that it can go on and on.
+that a producer id has. A copy stays below that version, so that its producer never needs another epoch.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class WriteFaults:
     async def check_identity(self, writer: PartitionWriter) -> None:
         """Raise an error if a later run has taken over a partition with the same offsets.
 
-        No marker tells its leader: until that run has written, only the coordinator knows.
+        It has written no marker, so its leader knows only when it has written; the coordinator knows at once.
         """
         if not writer.same_offsets or writer.transactional_id is None:
             return

@@ -262,8 +262,8 @@ class RangeComparer:
         """Judge a source record that is not in the map, and not on the target either.
 
         A killed run may have written it to a compacted topic whose cleaner removed it before the next run could find it
-        there: then the target has offsets without a record in that place, at least one for each such record. So it is
-        with what retention has deleted of a copy whose ledger was restored.
+        there: then the target has offsets without a record in that place, at least one for each such record. The same
+        holds for what retention has deleted of a copy whose ledger was restored.
         """
         hole = self._placement.hole_of(self.source.offsets[self.source.at])
         if hole.first is None and self._unknown_deleted > 0:
