@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
@@ -45,6 +45,7 @@ from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.sync.topics.internal import ensure_internal_topics
 from mirror_lib.topology.access import Grant, Operation
 from tests.support.brokers.compaction import create_compacted, forget, put
+from tests.support.brokers.groups import commit_offset
 from tests.support.flows import copy_here
 from tests.support.kafka import admin, create_topic, delete_topic, produce, records, set_config
 from tests.support.security.restricted import World, binding
@@ -287,11 +288,7 @@ def _read(world: World) -> None:
 
 def _read_half(world: World) -> None:
     """A group that has read half of a topic."""
-    place = TopicPartition(world.orders, 0, 10)
-    settings = {"bootstrap.servers": world.pair.source.cluster.bootstrap_servers, "group.id": world.group}
-    consumer = Consumer({**settings, "enable.auto.commit": False})
-    consumer.commit(offsets=[place], asynchronous=False)
-    consumer.close()
+    commit_offset(world.pair.source.cluster, world.group, world.orders, 10)
 
 
 def _staged_and_read(world: World) -> None:
