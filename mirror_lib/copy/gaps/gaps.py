@@ -19,7 +19,15 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.claim.void_syncs import rewind_syncs
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.copy.commit.poison_gaps import omission_rows
-from mirror_lib.copy.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide, settled_by_recopying
+from mirror_lib.copy.gaps.resolutions import (
+    STATES,
+    Decision,
+    PresentCopy,
+    Resolution,
+    check_tail,
+    decide,
+    settled_by_recopying,
+)
 from mirror_lib.errors import (
     POSITION_REASONS,
     MirrorError,
@@ -216,12 +224,14 @@ def plan_decisions(
                 flow.flow,
                 fact,
                 rows,
-                end.offset,
-                run_id=run_id,
-                before=None if before is None else before.position,
-                claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
-                merged=len(clusters.sources_of(fact.target)) > 1,
-                same_offsets=flow.copy_settings.same_offsets,
+                PresentCopy(
+                    target_end=end.offset,
+                    run_id=run_id,
+                    before=None if before is None else before.position,
+                    claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
+                    merged=len(clusters.sources_of(fact.target)) > 1,
+                    same_offsets=flow.copy_settings.same_offsets,
+                ),
             )
             changed = find_target_change(flow.flow, fact) is not None
             restored = decision is Decision.ACCEPT and before is not None and _is_restored(fact, before.position)

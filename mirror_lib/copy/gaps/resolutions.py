@@ -151,29 +151,35 @@ def settled_by_recopying(flow: FlowId, fact: PartitionFacts, gaps: tuple[GapRow,
     return gaps if not others or _is_fresh(find_target_change(flow, fact)) else others
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentCopy:
+    """The present copy of a partition, for a decision, beside the facts of a plan.
+
+    Attributes:
+        target_end: log end offset of the target partition now.
+        run_id: of the decision.
+        before: the present position.
+        claim: the claim number of the new position.
+        merged: several source partitions share the target. The position is closed, since it cannot be taken over.
+        same_offsets: the flow's setting, which counts for a copy that begins.
+    """
+
+    target_end: int
+    run_id: str
+    before: Position | None = None
+    claim: int = 1
+    merged: bool = False
+    same_offsets: bool = False
+
+
 def decide(
-    decision: Decision,
-    flow: FlowId,
-    fact: PartitionFacts,
-    gaps: Sequence[GapRow],
-    target_end: int,
-    *,
-    run_id: str,
-    before: Position | None = None,
-    claim: int = 1,
-    merged: bool = False,
-    same_offsets: bool = False,
+    decision: Decision, flow: FlowId, fact: PartitionFacts, gaps: Sequence[GapRow], now: PresentCopy
 ) -> Position | None:
     """The position that applies a decision, None if the present one stays.
 
     Args:
         fact: the current facts; they may differ from those at detection.
         gaps: the gaps to resolve, all of one partition.
-        target_end: log end offset of the target partition now.
-        before: the present position.
-        claim: the claim number of the new position.
-        merged: several source partitions share the target. The position is closed, since it cannot be taken over.
-        same_offsets: the flow's setting, which counts for a copy that begins.
 
     Raises:
         ReplicationError: the loss has changed since the gaps were detected.
@@ -189,16 +195,16 @@ def decide(
     else:
         _check_same(found, gaps)
         start = _accepted_start(fact, found)
-    another = next_copy(None if _is_fresh(changed) else fact.copy, run_id, same_offsets=same_offsets)
+    another = next_copy(None if _is_fresh(changed) else fact.copy, now.run_id, same_offsets=now.same_offsets)
     decided = Position(
         topic=fact.source.topic,
         partition=fact.source.partition,
         offset=start - 1,
-        target_offset=target_end,
+        target_offset=now.target_end,
         state=PositionState.CLOSED,
-        run_id=run_id,
+        run_id=now.run_id,
         topic_id=fact.topic_id,
-        claim=claim,
+        claim=now.claim,
         target_topic=fact.target.topic,
         target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
         clusters=fact.clusters,
@@ -210,7 +216,8 @@ def decide(
     )
     if changed is not None and decision is Decision.ACCEPT:
         decided = _same_source(decided, fact)
-    if merged or before is None or before.state is not PositionState.OPEN:
+    before = now.before
+    if now.merged or before is None or before.state is not PositionState.OPEN:
         return decided
     same_history = _is_expired(found)
     return replace(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.position_format import OmittedRange, Position, PositionState
 from mirror_lib.copy.gaps.gaps import gap_row, truncations
-from mirror_lib.copy.gaps.resolutions import Decision, Resolution, check_tail, decide
+from mirror_lib.copy.gaps.resolutions import Decision, PresentCopy, Resolution, check_tail, decide
 from mirror_lib.errors import (
     DirtyStartError,
     ReplicationError,
@@ -128,7 +128,7 @@ class TestDeciding:
             (facts(position_leader_epoch=2, leader_epoch_end=-1), "source-truncated", 10),
             (facts(position_topic_id="id-0"), "source-recreated", 10),
         ):
-            found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 77, run_id="d1", claim=4)
+            found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], PresentCopy(target_end=77, run_id="d1", claim=4))
 
             assert found == Position(
                 topic="orders",
@@ -163,19 +163,21 @@ class TestDeciding:
         )
         causes = [gap("retention-gap"), gap("source-truncated")]
 
-        found = decide(Decision.ACCEPT, FLOW, fact, causes, 77, run_id="d1")
+        found = decide(Decision.ACCEPT, FLOW, fact, causes, PresentCopy(target_end=77, run_id="d1"))
 
         if found is not None:
             # Without an epoch in the new position nobody asks for its end.
             assert found.leader_epoch is None
             after = replace(fact, position=found.offset + 1, leader_epoch_end=None, truncated_to=None)
-            assert decide(Decision.ACCEPT, FLOW, after, causes, 77, run_id="d2") is None
+            assert decide(Decision.ACCEPT, FLOW, after, causes, PresentCopy(target_end=77, run_id="d2")) is None
             assert log_start <= found.offset + 1 <= log_start + length
 
     def test_recopying_begins_at_the_start_of_the_source(self, subtests: pytest.Subtests) -> None:
         for fact in (facts(), facts(log_start=60), facts(position_topic_id="id-0", log_start=0)):
             with subtests.test(fact=fact):
-                found = decide(Decision.RECOPY, FLOW, fact, [gap("source-recreated")], 77, run_id="d1")
+                found = decide(
+                    Decision.RECOPY, FLOW, fact, [gap("source-recreated")], PresentCopy(target_end=77, run_id="d1")
+                )
 
                 assert (found.offset + 1, found.target_offset) == (fact.log_start, 77)
 
@@ -188,11 +190,20 @@ class TestDeciding:
             # Records that were left out.
             (Decision.ACCEPT, facts(log_start=60), "poison"),
         ):
-            assert decide(decision, FLOW, fact, [gap(cause)], 77, run_id="d1") is None, (decision, cause)
+            assert decide(decision, FLOW, fact, [gap(cause)], PresentCopy(target_end=77, run_id="d1")) is None, (
+                decision,
+                cause,
+            )
 
     def test_a_loss_that_nobody_has_seen_is_not_accepted_with_another(self) -> None:
         with pytest.raises(ReplicationError, match="created again") as caught:
-            decide(Decision.ACCEPT, FLOW, facts(position_topic_id="id-0"), [gap("retention-gap")], 77, run_id="d1")
+            decide(
+                Decision.ACCEPT,
+                FLOW,
+                facts(position_topic_id="id-0"),
+                [gap("retention-gap")],
+                PresentCopy(target_end=77, run_id="d1"),
+            )
         assert caught.value.action
 
 
@@ -201,7 +212,9 @@ class TestDecidingAboutAnInterruptedCopy:
 
     def decided(self, fact: PartitionFacts, cause: str, **changes: Any) -> Position:
         before = position(state=PositionState.OPEN, producer_id=4, epoch=2, skipped=self.SKIPPED, **changes)
-        return decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 40, run_id="r2", before=before, claim=6)
+        return decide(
+            Decision.ACCEPT, FLOW, fact, [gap(cause)], PresentCopy(target_end=40, run_id="r2", before=before, claim=6)
+        )
 
     def test_the_position_stays_open_so_that_its_writer_is_fenced(self) -> None:
         after = self.decided(facts(log_start=60), "retention-gap")
@@ -217,7 +230,13 @@ class TestDecidingAboutAnInterruptedCopy:
         before = position(state=PositionState.OPEN, producer_id=4, epoch=2)
         causes = [gap("retention-gap")]
 
-        after = decide(Decision.RECOPY, FLOW, facts(), causes, 40, run_id="r2", before=before, claim=6, merged=True)
+        after = decide(
+            Decision.RECOPY,
+            FLOW,
+            facts(),
+            causes,
+            PresentCopy(target_end=40, run_id="r2", before=before, claim=6, merged=True),
+        )
 
         assert after.state is PositionState.CLOSED
 
