@@ -238,9 +238,7 @@ def plan_decisions(
             recreated = any(gap.cause == SourceRecreatedError.reason for gap in rows)
             # The end of a target log that no longer exists need not be known.
             if after is not None and not changed:
-                copied_to = end.offset
-                if before is not None and _is_filled(flow, clusters, fact, before.position, end.offset):
-                    copied_to = before.position.target_offset or 0
+                copied_to = _end_before_filler(flow, clusters, fact, end.offset)
                 check_tail(decision, fact, _known_positions(clusters, fact), copied_to, _where(flow, source))
         except MirrorError as problem:
             after, error = None, problem
@@ -261,11 +259,15 @@ def plan_decisions(
     return tuple(resolutions)
 
 
-def _is_filled(flow: FlowConfig, clusters: FlowClusters, fact: PartitionFacts, position: Position, end: int) -> bool:
-    """True if filler has moved the end of an empty target towards the position: nothing was copied there."""
-    if not flow.copy_settings.same_offsets or end > position.offset + 1:
-        return False
-    return clusters.target_admin.list_offsets([fact.target], OffsetSpec.EARLIEST)[fact.target].offset == end
+def _end_before_filler(flow: FlowConfig, clusters: FlowClusters, fact: PartitionFacts, end: int) -> int:
+    """The target's end without the filler that has moved it towards the position, if the log is empty."""
+    stored = clusters.positions_at_plan.positions.get(fact.source)
+    if not flow.copy_settings.same_offsets or stored is None or (known := stored.position.target_offset) is None:
+        return end
+    if not known < end <= stored.position.offset + 1:
+        return end
+    begin = clusters.target_admin.list_offsets([fact.target], OffsetSpec.EARLIEST)[fact.target]
+    return known if begin.error is None and begin.offset == end else end
 
 
 def _is_restored(fact: PartitionFacts, stored: Position) -> bool:

@@ -153,7 +153,7 @@ def settled_by_recopying(flow: FlowId, fact: PartitionFacts, gaps: tuple[GapRow,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentCopy:
-    """The present copy of a partition, for a decision, beside the facts of a plan.
+    """What a decision needs about the present copy of a partition in addition to the facts of a plan.
 
     Attributes:
         target_end: log end offset of the target partition now.

@@ -66,11 +66,14 @@ def fill(
             output.note(f"Flow {name}: no retention gap of topic {topic} can be filled. Nothing was changed.")
         elif is_confirmed(output, f"Delete these records of {counted(len(planned), 'partition')}?", yes=yes):
             lease.check()
-            failed = apply_fills(settings, clusters, ledger, planned, by=person(), note=note)
+            failed, not_set_back = apply_fills(settings, clusters, ledger, planned, by=person(), note=note)
             for error in failed.values():
                 output.error(error)
                 output.exit_code = max(output.exit_code, error.exit_code)
-            output.document({"done": len(planned) - len(failed)})
+            for text in not_set_back:
+                output.note(text)
+                output.exit_code = output.exit_code or 1
+            output.document({"done": len(planned) - len(failed), "not_set_back": list(not_set_back)})
             output.note(
                 f"Done for {counted(len(planned) - len(failed), 'partition')}; the decision is in the ledger. The next "
                 "run fills the gap before it copies."

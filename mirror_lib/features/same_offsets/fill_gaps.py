@@ -99,8 +99,11 @@ def apply_fills(
     *,
     by: str,
     note: str | None = None,
-) -> Mapping[TopicPartition, MirrorError]:
-    """Delete the records and store the decisions; return the errors of source partitions where that failed.
+) -> tuple[Mapping[TopicPartition, MirrorError], tuple[str, ...]]:
+    """Delete the records and store the decisions.
+
+    Returns:
+        The errors of source partitions where that failed, and what was not set back on target topics.
 
     The records first: if this is killed, the gap is still open, and the command can be repeated.
 
@@ -117,4 +120,5 @@ def apply_fills(
         failed |= {place: error for place, error in deleted.items() if error is not None}
     done = [each.resolution for each in fills if each.target not in failed]
     apply_decisions(flow, clusters, ledger, done, by=by, note=note)
-    return {each.resolution.source: failed[each.target] for each in fills if each.target in failed}
+    errors = {each.resolution.source: failed[each.target] for each in fills if each.target in failed}
+    return errors, topics.still_deleting()

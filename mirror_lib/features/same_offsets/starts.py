@@ -108,13 +108,13 @@ def _lacking(
         if (starts[place].error or ends[place].error) is None and ends[place].offset <= begin
     }
     # If the target ends where the source begins, and holds nothing, all is as it should be.
-    extents = {place: (start, end) for place, (start, end) in extents.items() if min(start, end) < begins[place]}
+    extents = {place: (start, end) for place, (start, end) in extents.items() if start < begins[place]}
     stored = stored_positions(flow) if extents else {}
     lacking: dict[TopicPartition, tuple[int, int]] = {}
     filled: dict[TopicPartition, tuple[int, int]] = {}
     for place, (start, end) in extents.items():
         wanted = _wanted(stored.get(pairs[place]), start, begins[place])
-        if not 0 <= wanted - end <= flow.copy_settings.offsets_pad_max_records:
+        if wanted is None or not 0 <= wanted - end <= flow.copy_settings.offsets_pad_max_records:
             continue
         if start < end:
             filled[place] = end, wanted
@@ -124,8 +124,8 @@ def _lacking(
     return lacking | {place: filled[place] for place in left_over}
 
 
-def _wanted(position: Position | None, start: int, begin: int) -> int:
-    """The offset at which a target's log without records has to end before the next record; -1 if it is not known.
+def _wanted(position: Position | None, start: int, begin: int) -> int | None:
+    """The offset at which a target's log without records has to end before the next record; None if it is not known.
 
     A gap was accepted if the position was stored at the beginning of the log. Another log than that may have lost
     records: filler would hide it.
@@ -136,7 +136,7 @@ def _wanted(position: Position | None, start: int, begin: int) -> int:
     """
     if position is None or position.offset == NOTHING_COPIED:
         return begin
-    return min(position.offset + 1, begin) if position.target_offset == start else -1
+    return min(position.offset + 1, begin) if position.target_offset == start else None
 
 
 async def _with_filler(flow: FlowConfig, extents: Mapping[TopicPartition, tuple[int, int]]) -> list[TopicPartition]:

@@ -8,7 +8,7 @@ from tools.size.__main__ import PRODUCT, ROOT
 from tools.size.count import Size, core_of, count_packages, is_feature
 
 #: Lines of code (without docstrings, comments and blanks) of `mirror_lib` without its features.
-_CORE = 40_226
+_CORE = 40_228
 #: Lines of a feature.
 _FEATURE = 9_000
 _LARGER = {"mirror_lib/features/transforms": 22_000}

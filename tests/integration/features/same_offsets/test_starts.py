@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.errors import FencedError, MirrorError, OffsetsDifferError, TargetNotEmptyError
-from mirror_lib.features.same_offsets import padding
+from mirror_lib.errors import AuthorizationError, FencedError, MirrorError, OffsetsDifferError, TargetNotEmptyError
+from mirror_lib.features.same_offsets import padding, starts
 from mirror_lib.features.same_offsets.padding import pad
 from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.features.verify.model import VerifyMode
@@ -260,3 +261,24 @@ def test_a_gap_that_is_larger_than_what_may_be_filled_loses_nothing(mirrored: Mi
     assert (said.exit_code, said.document["done"]) == (3, 0)
     assert watermarks(mirrored.target, mirrored.remote) == (0, 10)
     assert [gap.state for gap in flow.ledger.open_gaps("A->B")] == ["open"]
+
+
+def test_a_policy_that_is_not_set_back_is_told(
+    mirrored: MirroredTopic, flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right to alter configs is revoked between both changes."""
+    open_a_gap(mirrored, flow, configs={"cleanup.policy": "compact,delete"})
+    set_policy = starts._set_policy
+
+    def refused(target: ClusterAdmin, policies: Mapping[str, str | None]) -> dict[str, MirrorError]:
+        if set(policies.values()) == {"delete"}:
+            return set_policy(target, policies)
+        return {topic: AuthorizationError("refused") for topic in policies}
+
+    monkeypatch.setattr(starts, "_set_policy", refused)
+
+    said = gaps(mirrored, flow, "fill", "--yes")
+
+    assert (said.exit_code, said.document["done"]) == (1, 1)
+    (text,) = said.document["not_set_back"]
+    assert text.startswith(f"cleanup.policy of {mirrored.remote} is still delete")
